@@ -1,0 +1,41 @@
+"""What every loader returns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyview.views import Views
+
+__all__ = ["Dataset"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """Views and, where they are known, the classes of their samples.
+
+    Unpacks as ``views, y = dataset``.
+
+    Attributes
+    ----------
+    views : Views
+        The checked views, with the names of views and features where the source has them.
+    y : ndarray of int of shape (n_samples,), or None
+        Classes, for scoring only.
+    class_names : ndarray of str, or None
+        ``class_names[k]`` names class ``k`` of ``y``.
+    name : str
+        What the set is called.
+    """
+
+    views: Views
+    y: npt.NDArray[np.int64] | None = None
+    class_names: npt.NDArray[np.str_] | None = None
+    name: str = ""
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.views, self.y))
