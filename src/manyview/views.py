@@ -173,35 +173,42 @@ def check_n_clusters(n_clusters: int, views: Views) -> None:
         )
 
 
-def check_same_views(views: Views, fitted: Views) -> Views:
-    """Return ``views`` in the order of the ``fitted`` ones, or raise where they differ.
+def check_same_views(
+    views: Views,
+    *,
+    names: Sequence[str],
+    n_features: Sequence[int],
+    feature_names: Sequence[npt.NDArray[np.str_] | None],
+) -> Views:
+    """Return `views` in the order of those that fit saw, or raise where they differ.
 
-    Only the names and widths of ``fitted`` are looked at. A dict may list its views in any
-    order; views without names are taken by position.
+    A dict may list its views in any order; views without names are taken by position.
     """
-    if len(views) != len(fitted):
+    names = tuple(names)
+    if len(views) != len(names):
         raise ValueError(
             f"received {len(views)} view(s) ({_listed(views.names)}); "
-            f"fit saw {len(fitted)} ({_listed(fitted.names)})"
+            f"fit saw {len(names)} ({_listed(names)})"
         )
-    if views.named and views.names != fitted.names:
-        if set(views.names) != set(fitted.names):
+    if views.named and views.names != names:
+        if set(views.names) != set(names):
             raise ValueError(
-                f"received views named {_listed(views.names)}; fit saw {_listed(fitted.names)}"
+                f"received views named {_listed(views.names)}; fit saw {_listed(names)}"
             )
-        order = [views.names.index(name) for name in fitted.names]
+        order = [views.names.index(name) for name in names]
         views = Views(
             tuple(views.arrays[v] for v in order),
-            fitted.names,
+            names,
             tuple(views.feature_names[v] for v in order),
             None if views.present is None else views.present[:, order],
             True,
         )
-    for v, name in enumerate(fitted.names):
-        width, expected = views.n_features[v], fitted.n_features[v]
-        if width != expected:
-            raise ValueError(f"view {name!r} has {width} features; fit saw {expected}")
-        new, old = views.feature_names[v], fitted.feature_names[v]
+    for v, name in enumerate(names):
+        if views.n_features[v] != n_features[v]:
+            raise ValueError(
+                f"view {name!r} has {views.n_features[v]} features; fit saw {n_features[v]}"
+            )
+        new, old = views.feature_names[v], feature_names[v]
         if new is not None and old is not None and not np.array_equal(new, old):
             d = int(np.flatnonzero(new != old)[0])
             raise ValueError(

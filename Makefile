@@ -1,0 +1,45 @@
+# Each target is complete on a bare machine with Python >= 3.11: environment, install, job.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint bench clean help
+
+help:
+	@echo "make demo   cluster the embedded digits, and print how well"
+	@echo "make test   run all tests; MANYVIEW_DATA=FOLDER adds those on real data"
+	@echo "make lint   ruff, mypy --strict, import contract"
+	@echo "make bench  measure speed as ratios; writes benchmarks/results/"
+	@echo "make clean  remove the environment and caches"
+
+demo: $(VENV)/app.done
+	$(BIN)/manyview demo
+
+test: $(VENV)/dev.done
+	$(BIN)/python -m pytest
+
+lint: $(VENV)/dev.done
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(VENV)/dev.done
+	$(BIN)/python -m benchmarks
+
+$(VENV)/pip.done:
+	$(PYTHON) -c "import sys; sys.exit('manyview needs Python >= 3.11, this is %s' % sys.version.split()[0]) if sys.version_info < (3, 11) else None"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	touch $@
+
+$(VENV)/app.done: pyproject.toml $(VENV)/pip.done
+	$(BIN)/python -m pip install --quiet --editable ".[app]"
+	touch $@
+
+$(VENV)/dev.done: pyproject.toml $(VENV)/pip.done
+	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

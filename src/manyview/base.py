@@ -1,0 +1,76 @@
+"""What all estimators share: checked parameters and views, and what fit records of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils.validation import check_is_fitted
+
+from manyview.views import Views, as_views, check_n_clusters, check_same_views
+
+__all__ = ["MultiViewClusterer"]
+
+
+class MultiViewClusterer(ClusterMixin, BaseEstimator):
+    """Base of the estimators: ``fit(views, y=None)`` with views in place of a single X.
+
+    Subclasses have a parameter ``n_clusters`` and, as scikit-learn's do, a class attribute
+    ``_parameter_constraints``.
+
+    Attributes
+    ----------
+    n_views_ : int
+        Number of views seen by fit.
+    n_features_in_ : list of int
+        Number of features of each view.
+    view_names_ : list of str
+        Names of the views.
+    feature_names_in_ : list of ndarray of str or None
+        Names of the features of each view, None where they have none.
+    """
+
+    n_clusters: int
+    labels_: npt.NDArray[np.intp]
+
+    def fit_predict(self, views: Any, y: Any = None) -> npt.NDArray[np.intp]:
+        """Fit and return the labels of the samples.
+
+        Parameters
+        ----------
+        views : list, tuple or dict of array-likes, or Views
+            The views; see :func:`manyview.as_views`.
+        y : ignored
+            There for scikit-learn's sake.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            The cluster of each sample, ``labels_``.
+        """
+        labels: npt.NDArray[np.intp] = self.fit(views).labels_
+        return labels
+
+    def _setup_fit(self, views: Any) -> Views:
+        """Check parameters and views, and record what fit saw."""
+        self._validate_params()
+        checked = as_views(views, min_samples=2)
+        check_n_clusters(self.n_clusters, checked)
+        self.n_views_ = len(checked)
+        self.n_features_in_ = checked.n_features
+        self.view_names_ = list(checked.names)
+        self.feature_names_in_ = list(checked.feature_names)
+        self._views_named = checked.named
+        return checked
+
+    def _setup_predict(self, views: Any) -> Views:
+        """Check that views are those of fit, for other samples, and put them in its order."""
+        check_is_fitted(self)
+        return check_same_views(
+            as_views(views),
+            names=tuple(self.view_names_),
+            n_features=self.n_features_in_,
+            feature_names=self.feature_names_in_,
+        )

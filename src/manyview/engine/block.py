@@ -1,0 +1,105 @@
+"""A block of rows: the raw views of some samples, and what a fit keeps about them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from manyview.engine.scaling import Folded
+
+__all__ = ["Block", "RowView", "Sums", "Update", "row_norms"]
+
+Array: TypeAlias = Any
+Matrix = npt.NDArray[np.floating[Any]]
+Sums: TypeAlias = tuple[Any, ...]
+"""What a kernel returns to be added over blocks."""
+Update: TypeAlias = tuple[dict[str, Any], Sums]
+"""What a kernel returns to be kept with its block, and to be added over blocks."""
+
+
+@dataclass(frozen=True)
+class RowView:
+    """Some rows of one view, as a linear operator.
+
+    Attributes
+    ----------
+    x : ndarray or csr_array of shape (rows, features)
+        The raw rows.
+    scale : ndarray of shape (rows,), or None
+        Factor of each row; 0 for a sample that lacks the view. None means 1 everywhere.
+    """
+
+    x: Array
+    scale: Matrix | None
+
+    def project(self, factor: Folded) -> Matrix:
+        """Return Z W, rows x R, for a folded factor."""
+        projected: Matrix = self._values(factor.features.dtype) @ factor.features
+        if factor.offset is not None:
+            projected += factor.offset
+        if self.scale is not None:
+            projected *= self.scale[:, None]
+        projected += factor.bias
+        return projected
+
+    def pull(self, rows: Matrix) -> Matrix:
+        """Return Z' M for these rows, with two last rows: the scaled and the plain column sums."""
+        plain_sum = rows.sum(axis=0)
+        if self.scale is None:
+            scaled, scaled_sum = rows, plain_sum
+        else:
+            scaled = rows * self.scale[:, None]
+            scaled_sum = scaled.sum(axis=0)
+        pulled = self._values(rows.dtype).T @ scaled
+        return np.vstack([pulled, scaled_sum, plain_sum])
+
+    def restrict(self, active: npt.NDArray[np.intp]) -> RowView:
+        """Return a copy of these rows that holds the features `active` only."""
+        x = self.x[:, active]
+        return RowView(np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x, self.scale)
+
+    def _values(self, dtype: np.dtype[Any]) -> Array:
+        # narrow types (pixels as uint8) are widened a block at a time, never as a whole
+        return self.x if self.x.dtype == dtype else self.x.astype(dtype)
+
+
+@dataclass
+class Block:
+    """Some samples: their rows of every view, and the state that kernels keep with them.
+
+    Attributes
+    ----------
+    rows : slice
+        Which samples.
+    views : list of RowView
+        Their rows of each view.
+    state : dict
+        Arrays whose first axis is the block's rows, by name.
+    """
+
+    rows: slice
+    views: list[RowView]
+    state: dict[str, Any] = field(default_factory=dict)
+
+
+def row_norms(x: Array) -> npt.NDArray[np.float64]:
+    """Return the Euclidean norm of each row, safe from overflow and underflow."""
+    if sp.issparse(x):
+        peak = abs(x).max(axis=1)
+        peak = np.asarray(peak.toarray(), dtype=np.float64).ravel()
+        safe = np.where(peak > 0, peak, 1.0)
+        data = x.data / np.repeat(safe, np.diff(x.indptr))
+        scaled = sp.csr_array((data * data, x.indices, x.indptr), shape=x.shape)
+        squares = np.asarray(scaled.sum(axis=1), dtype=np.float64).ravel()
+        return np.asarray(safe * np.sqrt(squares))
+    x = x.astype(np.float64, copy=False)
+    squares = np.einsum("ij,ij->i", x, x)
+    if np.isfinite(squares).all() and (squares > np.finfo(np.float64).tiny * 1e16).all():
+        return np.asarray(np.sqrt(squares))
+    peak = np.abs(x).max(axis=1)
+    safe = np.where(peak > 0, peak, 1.0)
+    return np.asarray(safe * np.linalg.norm(x / safe[:, None], axis=1))

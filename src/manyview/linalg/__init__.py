@@ -1,0 +1,1 @@
+"""Small numerical pieces, each on a page of its own."""

@@ -1,0 +1,72 @@
+"""Preconditioned conjugate gradients on matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+__all__ = ["conjugate_gradients"]
+
+Array: TypeAlias = Any
+
+
+def conjugate_gradients(
+    operator: Callable[[Array], Array],
+    residual: Array,
+    precondition: Callable[[Array], Array],
+    *,
+    steps: int,
+    tol: float = 0.0,
+) -> Array:
+    """Return a correction ``X`` that brings ``operator(X)`` towards ``residual``.
+
+    For a system ``H W = E`` and a guess ``W0``, pass ``residual = E - H W0``; ``W0 + X`` is the
+    improved guess. The quadratic ``<W, H W>/2 - <W, E>`` falls at every step, so that any number
+    of steps is a step of descent.
+
+    Parameters
+    ----------
+    operator : callable
+        Product with the symmetric positive definite H, from a matrix to one of the same shape.
+    residual : array
+        Right side of the system for the correction.
+    precondition : callable
+        Product with an approximate inverse of H, symmetric positive semi-definite.
+    steps : int
+        Most steps taken, one product with H each.
+    tol : float, default=0
+        Stop once the preconditioned residual has fallen below this part of its first norm.
+
+    Returns
+    -------
+    array
+        The correction, of the shape of `residual`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> H = np.diag([1.0, 2.0, 4.0])
+    >>> conjugate_gradients(lambda X: H @ X, np.ones((3, 1)), lambda X: X, steps=3).round(6).T
+    array([[1.  , 0.5 , 0.25]])
+    """
+    correction = 0.0 * residual
+    preconditioned = precondition(residual)
+    direction = preconditioned
+    energy = float((residual * preconditioned).sum())
+    floor = tol**2 * energy
+    for step in range(steps):
+        if not energy > floor:
+            break
+        image = operator(direction)
+        curvature = float((direction * image).sum())
+        if not curvature > 0.0:  # rounding has used up the residual
+            break
+        length = energy / curvature
+        correction = correction + length * direction
+        if step + 1 == steps:
+            break
+        residual = residual - length * image
+        preconditioned = precondition(residual)
+        previous, energy = energy, float((residual * preconditioned).sum())
+        direction = preconditioned + (energy / previous) * direction
+    return correction

@@ -1,0 +1,114 @@
+"""Spectral embeddings of a neighbour graph, given whole or through landmarks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+import scipy.sparse as sp
+import scipy.sparse.linalg
+
+__all__ = ["graph_embedding", "landmark_embedding", "unit_rows"]
+
+Matrix = npt.NDArray[np.floating[Any]]
+
+
+def graph_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generator) -> Matrix:
+    """Return the top eigenvectors of a degree-normalised graph.
+
+    Parameters
+    ----------
+    adjacency : sparse array of shape (n, n)
+        Symmetric, non-negative weights.
+    n_components : int
+        Number of eigenvectors.
+    rng : numpy.random.Generator
+        Source of the start vector of the iteration.
+
+    Returns
+    -------
+    ndarray of shape (n, n_components)
+        Orthonormal eigenvectors, largest eigenvalue first.
+
+    Notes
+    -----
+    Every connected component has one eigenvector of eigenvalue 1, known beforehand. Lanczos can
+    miss copies of a multiple eigenvalue, so these are set aside and only the rest is iterated.
+    With more components than eigenvectors wanted, those of the largest components are returned.
+    """
+    n = adjacency.shape[0]
+    root = np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel())
+    inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+    normalised = (sp.diags_array(inverse) @ adjacency @ sp.diags_array(inverse)).tocsr()
+    known = _component_vectors(adjacency, root, n_components)
+    wanted = n_components - known.shape[1]
+    if wanted == 0:
+        return known
+    if n_components >= n - 1 or n <= 64:
+        _, vectors = scipy.linalg.eigh(normalised.toarray() - 2.0 * known @ known.T)
+        return np.hstack([known, vectors[:, ::-1][:, :wanted]])
+
+    # shifting the known vectors from 1 to -1, the end of the spectrum, takes them out of the way
+    deflated = scipy.sparse.linalg.LinearOperator(
+        (n, n),
+        matvec=lambda x: normalised @ x - 2.0 * (known @ (known.T @ x)),
+        dtype=normalised.dtype,
+    )
+    start = rng.standard_normal(n)
+    values, vectors = scipy.sparse.linalg.eigsh(
+        deflated, k=wanted, which="LA", v0=start, tol=1e-6, ncv=min(n, max(2 * wanted + 10, 30))
+    )
+    return np.hstack([known, vectors[:, np.argsort(-values)]])
+
+
+def landmark_embedding(affinity: Any, n_components: int) -> Matrix:
+    """Return the top left singular vectors of a degree-normalised bipartite graph.
+
+    Two samples are near when they share landmarks: with Z the rows of `affinity` scaled to sum
+    to 1 and L the diagonal of its column sums, the graph is ``Z L^-1 Z'``, never formed.
+
+    Parameters
+    ----------
+    affinity : sparse array of shape (n, n_landmarks)
+        Non-negative weights of each sample to its nearest landmarks; every row has one.
+    n_components : int
+        Number of singular vectors.
+
+    Returns
+    -------
+    ndarray of shape (n, n_components)
+        Singular vectors, largest singular value first.
+    """
+    z = sp.diags_array(1.0 / np.asarray(affinity.sum(axis=1)).ravel()) @ affinity
+    mass = np.asarray(z.sum(axis=0)).ravel()
+    z = (z @ sp.diags_array(np.divide(1.0, np.sqrt(mass), where=mass > 0, out=0.0 * mass))).tocsr()
+    gram = (z.T @ z).toarray()
+    size = gram.shape[0]
+    n_components = min(n_components, size)
+    values, vectors = scipy.linalg.eigh(gram, subset_by_index=(size - n_components, size - 1))
+    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    kept = values > 1e-10
+    embedded: Matrix = z @ (vectors[:, kept] / np.sqrt(values[kept]))
+    return embedded
+
+
+def unit_rows(rows: Matrix) -> Matrix:
+    """Return `rows` scaled to unit length; rows of zeros stay."""
+    norms = np.linalg.norm(rows, axis=1, keepdims=True)
+    return rows / np.where(norms > 0, norms, 1.0)
+
+
+def _component_vectors(adjacency: Any, root: Matrix, most: int) -> Matrix:
+    """Eigenvectors of eigenvalue 1, one a component, largest component first, `most` at most."""
+    count, component = sp.csgraph.connected_components(adjacency, directed=False)
+    rank = np.empty(count, dtype=np.intp)
+    rank[np.argsort(-np.bincount(component), kind="stable")] = np.arange(count)
+    weight = np.where(root > 0, root, 1.0)  # an isolated sample is a component of its own
+    weight = weight / np.sqrt(np.bincount(component, weights=weight**2))[component]
+    column = rank[component]
+    vectors = np.zeros((component.size, min(count, most)))
+    rows = np.flatnonzero(column < most)
+    vectors[rows, column[rows]] = weight[rows]
+    return vectors

@@ -1,0 +1,45 @@
+"""The Sylvester equation whose left matrix is diagonal, in closed form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["solve_diagonal_sylvester"]
+
+Matrix = npt.NDArray[np.floating[Any]]
+
+
+def solve_diagonal_sylvester(diagonal: Matrix, gram: Matrix, right: Matrix) -> Matrix:
+    """Solve ``diag(diagonal) A + A gram = right`` for A.
+
+    With ``gram = Q diag(l) Q'`` the columns of ``A Q`` decouple:
+    ``A = ((right Q) / (diagonal_k + l_r)) Q'``.
+
+    Parameters
+    ----------
+    diagonal : ndarray of shape (k,)
+        Positive entries of the left matrix.
+    gram : ndarray of shape (r, r)
+        Symmetric positive semi-definite right matrix.
+    right : ndarray of shape (k, r)
+        Right side.
+
+    Returns
+    -------
+    ndarray of shape (k, r)
+        The solution A.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> solve_diagonal_sylvester(np.array([1.0, 3.0]), np.eye(1), np.array([[2.0], [2.0]]))
+    array([[1. ],
+           [0.5]])
+    """
+    eigenvalues, vectors = np.linalg.eigh(gram)
+    scale = diagonal[:, None] + np.maximum(eigenvalues, 0.0)
+    solution: Matrix = ((right @ vectors) / scale) @ vectors.T
+    return solution

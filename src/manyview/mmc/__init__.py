@@ -1,0 +1,5 @@
+"""Multi-linear Multi-view Clustering."""
+
+from manyview.mmc.estimator import MMC
+
+__all__ = ["MMC"]

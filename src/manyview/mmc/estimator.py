@@ -1,0 +1,358 @@
+"""The front door: class MMC."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from joblib import effective_n_jobs
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils._param_validation import Interval, StrOptions
+
+from manyview.base import MultiViewClusterer
+from manyview.engine import LocalEngine
+from manyview.mmc.fit import Fitted, Problem, fit
+from manyview.mmc.indicator import indicator_named
+from manyview.mmc.init import as_labels, given_start, graph_start, kmeans_start, random_start
+from manyview.mmc.initial_factors import start_factors
+from manyview.mmc.labels import Labels, effective_clusters, indicator_of
+from manyview.mmc.model import Factors
+from manyview.mmc.penalty import penalty_named
+from manyview.mmc.readout import Readout, predicted_indicator
+from manyview.progress import ProgressBar
+from manyview.views import Views
+
+__all__ = ["MMC"]
+
+Matrix = npt.NDArray[np.floating[Any]]
+
+_NOTHING = 1e-3  # part of the indicator explained, below which the model is the zero model
+_STARTS = {"graph": graph_start, "kmeans": kmeans_start, "random": random_start}
+
+
+class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer):
+    """Multi-linear Multi-view Clustering.
+
+    A regression from all products of features across views to a cluster indicator F, with the
+    indicator itself unknown. Its weight tensor has rank R and is kept as factors, one W_v a view
+    and one A for the clusters::
+
+        J = | (Z_1 W_1 * ... * Z_V W_V) A' - F |^2 + gamma (sum_v pen(W_v) + pen(A)),  F'F = I
+
+    where ``Z_v = [X_v, 1]`` and ``*`` is the elementwise product. The ones let products of fewer
+    views, down to single features, take part. The tensor is never formed.
+
+    Parameters
+    ----------
+    n_clusters : int
+        Number of clusters, K.
+    rank : int, optional
+        Rank of the weight tensor, R, at least `n_clusters`. By default ``max(20, 2 K)``.
+    gamma : float, default=0.01
+        Weight of the penalty. The misfit lies between 0 and `n_clusters`.
+    penalty : {"l21", "frobenius"}, default="l21"
+        ``"l21"``, the sum of the norms of the factors' rows, drops features; ``"frobenius"``,
+        their squared norm, is the paper's MMC-F.
+    indicator : {"discrete", "orthogonal"}, default="discrete"
+        ``"discrete"`` puts every sample into one cluster in every sweep; ``"orthogonal"`` is the
+        paper's relaxation, to any F with orthonormal columns, followed by k-means on its rows.
+    init : {"graph", "kmeans", "random"} or array-like, default="graph"
+        Where the indicator starts: the clusters of the neighbour graph of the product kernel
+        ``prod_v (1 + X_v X_v')``, those of k-means on the views side by side, random ones, or
+        given as labels of shape (n_samples,) or an indicator of shape (n_samples, n_clusters).
+    n_init : int, default=1
+        Number of starts that are carried through. The one of the lowest objective is kept,
+        leaving out those that collapsed: they have a low objective and no clusters.
+    max_iter : int, default=100
+        Most sweeps.
+    tol : float, default=1e-3
+        Stop when a sweep lowers the objective by less than this part of it.
+    normalize : {"rows", "columns"} or None, default="rows"
+        Scale the samples of each view to unit length, standardise its features, or neither. The
+        data are not copied for it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the start.
+    n_jobs : int, optional
+        Threads over blocks of rows, as in scikit-learn: -1 for all processors. By default one,
+        with dense products left to the threads of BLAS. Labels do not depend on it.
+    verbose : int, default=0
+        1 shows a bar with the objective.
+
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each sample.
+    indicator_ : ndarray of shape (n_samples, n_clusters)
+        Indicator F, with orthonormal columns.
+    view_factors_ : list of ndarray of shape (n_features_v + 1, rank)
+        View factors W_v, bias last. A row of zeros is a feature that takes no part.
+    cluster_factors_ : ndarray of shape (n_clusters, rank)
+        Cluster factor A.
+    objective_ : ndarray of shape (n_iter_,)
+        J after every sweep.
+    n_iter_ : int
+        Number of sweeps.
+    n_views_, n_features_in_, view_names_, feature_names_in_
+        What fit saw: the number of views, and of each its number of features, its name and the
+        names of its features, or None.
+
+    See Also
+    --------
+    manyview.datasets.make_views : Synthetic views to try it on.
+
+    Notes
+    -----
+    `predict` puts a sample where the model's prediction says. `labels_` are the outcome of the
+    last indicator step on the training samples, which moves them one by one only while that
+    raises its criterion. The two agree but for samples between clusters and where the sweeps
+    ended by `max_iter`; with ``indicator="orthogonal"`` both follow the same centres.
+
+    An interrupt (Ctrl-C) during the sweeps ends the fit with the last whole sweep and a warning.
+
+    References
+    ----------
+    L. He, C.-T. Lu, Y. Chen, J. Zhang, L. Shen, P. S. Yu, F. Wang. A Self-Organizing Tensor
+    Architecture for Multi-View Clustering. ICDM 2018.
+
+    Examples
+    --------
+    >>> from manyview import MMC
+    >>> from manyview.datasets import make_views
+    >>> views, y = make_views(n_samples=150, n_clusters=3, random_state=0)
+    >>> model = MMC(n_clusters=3, random_state=0).fit(views)
+    >>> model.labels_.shape, model.predict(views.take([0, 1])).shape
+    ((150,), (2,))
+    """
+
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "rank": [Interval(Integral, 1, None, closed="left"), None],
+        "gamma": [Interval(Real, 0, None, closed="left")],
+        "penalty": [StrOptions({"l21", "frobenius"})],
+        "indicator": [StrOptions({"discrete", "orthogonal"})],
+        "init": [StrOptions(set(_STARTS)), "array-like"],
+        "n_init": [Interval(Integral, 1, None, closed="left")],
+        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "tol": [Interval(Real, 0, None, closed="left")],
+        "normalize": [StrOptions({"rows", "columns"}), None],
+        "random_state": ["random_state"],
+        "n_jobs": [Integral, None],
+        "verbose": ["verbose"],
+    }
+
+    def __init__(
+        self,
+        n_clusters: int,
+        rank: int | None = None,
+        gamma: float = 0.01,
+        penalty: str = "l21",
+        indicator: str = "discrete",
+        init: Any = "graph",
+        n_init: int = 1,
+        max_iter: int = 100,
+        tol: float = 1e-3,
+        normalize: str | None = "rows",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.rank = rank
+        self.gamma = gamma
+        self.penalty = penalty
+        self.indicator = indicator
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.normalize = normalize
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, views: Any, y: Any = None) -> Self:
+        """Cluster the samples.
+
+        Parameters
+        ----------
+        views : list, tuple or dict of array-likes, or Views
+            The views; see :func:`manyview.as_views`.
+        y : ignored
+            There for scikit-learn's sake; labels take no part.
+
+        Returns
+        -------
+        MMC
+            The fitted estimator.
+        """
+        checked = self._setup_fit(views)
+        rank = self._checked_rank()
+        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        engine = self._engine(checked)
+        problem = Problem(
+            penalty=penalty_named(self.penalty),
+            gamma=float(self.gamma),
+            indicator=indicator_named(self.indicator),
+            max_iter=self.max_iter,
+            tol=self.tol,
+        )
+        starts = self.n_init if isinstance(self.init, str) else 1
+        best: _Candidate | None = None
+        with (
+            engine.running(),
+            ProgressBar("MMC", total=starts * self.max_iter, shown=bool(self.verbose)) as bar,
+        ):
+            for start in range(starts):
+                try:
+                    indicator = self._start(engine, rng)
+                except KeyboardInterrupt:
+                    if best is None:
+                        raise
+                    break
+                candidate = _carried_through(engine, problem, indicator, rank, rng, bar, start)
+                if best is None or candidate.key < best.key:
+                    best = candidate
+                if candidate.fitted.interrupted:
+                    break
+        if best is None:
+            raise AssertionError("a fit has at least one start")
+        self._record(best, engine)
+        return self
+
+    def predict(self, views: Any) -> npt.NDArray[np.intp]:
+        """Return the cluster of each sample of other views of the same kind.
+
+        Parameters
+        ----------
+        views : list, tuple or dict of array-likes, or Views
+            Views with the names and features of those of fit.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            Clusters.
+        """
+        return self._readout.labels(self.transform(views))
+
+    def transform(self, views: Any) -> Matrix:
+        """Return the model's prediction of the indicator.
+
+        Parameters
+        ----------
+        views : list, tuple or dict of array-likes, or Views
+            Views with the names and features of those of fit.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            How far each sample belongs to each cluster, in the scale of ``indicator_``.
+        """
+        checked = self._setup_predict(views)
+        engine = self._engine(checked, scalings=self._scalings)
+        factors = Factors(tuple(self.view_factors_), self.cluster_factors_)
+        with engine.running():
+            return predicted_indicator(engine, factors)
+
+    @property
+    def _n_features_out(self) -> int:
+        return self.n_clusters
+
+    def _engine(self, views: Views, **options: Any) -> LocalEngine:
+        threads = effective_n_jobs(self.n_jobs)
+        return LocalEngine(views, normalize=self.normalize, n_threads=threads, **options)
+
+    def _checked_rank(self) -> int:
+        if self.rank is None:
+            return max(20, 2 * self.n_clusters)
+        if self.rank < self.n_clusters:
+            raise ValueError(
+                f"rank={self.rank} is less than n_clusters={self.n_clusters}: the prediction has "
+                "at most that rank, and an indicator of as many clusters cannot be fitted"
+            )
+        return int(self.rank)
+
+    def _start(self, engine: LocalEngine, rng: np.random.Generator) -> Matrix:
+        if not isinstance(self.init, str):
+            indicator = given_start(self.init, engine.n_samples, self.n_clusters)
+            if self.indicator == "orthogonal":
+                return indicator
+            return indicator_of(as_labels(indicator), self.n_clusters)
+        labels = _STARTS[self.init](engine, self.n_clusters, rng)
+        return indicator_of(labels, self.n_clusters)
+
+    def _record(self, best: _Candidate, engine: LocalEngine) -> None:
+        fitted = best.fitted
+        self.labels_ = best.labels
+        self.indicator_ = best.indicator
+        self.view_factors_ = list(fitted.factors.views)
+        self.cluster_factors_ = fitted.factors.clusters
+        self.objective_ = np.array(fitted.objective)
+        self.n_iter_ = len(fitted.objective)
+        self._readout = best.readout
+        self._scalings = [scaling.restrict(None) for scaling in engine.scalings]
+        message = None
+        if fitted.interrupted:
+            message = f"interrupted: the result is that of the {self.n_iter_} sweeps done so far"
+        elif fitted.explained < _NOTHING:
+            message = (
+                f"gamma={self.gamma} is too large for these views: every factor went to zero, and "
+                "the labels are those of the start. Use a smaller gamma"
+            )
+        elif not fitted.converged:
+            message = (
+                f"the objective was still falling after max_iter={self.max_iter} sweeps; raise "
+                f"max_iter, or tol above {self.tol:g}"
+            )
+        if message is not None:
+            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A start carried through, and where it stands among others."""
+
+    fitted: Fitted
+    labels: Labels
+    indicator: Matrix
+    readout: Readout
+    collapsed: bool
+
+    @property
+    def key(self) -> tuple[bool, float]:
+        return self.collapsed, self.fitted.objective[-1]
+
+
+def _carried_through(
+    engine: LocalEngine,
+    problem: Problem,
+    indicator: Matrix,
+    rank: int,
+    rng: np.random.Generator,
+    bar: ProgressBar,
+    start: int,
+) -> _Candidate:
+    n_clusters = indicator.shape[1]
+    for v in range(len(engine.scalings)):
+        engine.restrict(v, None)
+    problem.indicator.start(engine, indicator)
+    seed = int(rng.integers(2**31 - 1))
+    factors, moments = start_factors(engine, n_clusters, rank, seed)
+    offset = start * problem.max_iter
+    fitted = fit(
+        engine,
+        problem,
+        factors,
+        moments,
+        on_sweep=lambda sweep, value: bar.step(offset + sweep, f"objective {value:.6g}"),
+    )
+    labels, readout = problem.indicator.read(engine, fitted.factors, fitted.moments, rng)
+    # clusters of very unequal size where the start had none is how a collapse looks
+    fewer = effective_clusters(labels) < 0.5 * effective_clusters(np.abs(indicator).argmax(axis=1))
+    collapsed = fewer or fitted.explained < _NOTHING
+    return _Candidate(fitted, labels, engine.gather("indicator"), readout, collapsed)

@@ -1,0 +1,198 @@
+"""Sweeps: view factors, cluster factor, indicator, and the objective after each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyview.engine import LocalEngine
+from manyview.mmc.indicator import Indicator
+from manyview.mmc.model import (
+    Factors,
+    Moments,
+    balancing_scales,
+    objective,
+    project_kernel,
+    rescale_kernel,
+)
+from manyview.mmc.penalty import Penalty
+from manyview.mmc.updates import updated_cluster_factor, updated_view_factor
+
+__all__ = ["Fitted", "Problem", "fit"]
+
+Matrix = npt.NDArray[np.floating[Any]]
+
+CG_STEPS = 4
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is minimised, and how far.
+
+    Attributes
+    ----------
+    penalty : Penalty
+    gamma : float
+        Weight of the penalty.
+    indicator : Indicator
+    max_iter : int
+        Most sweeps.
+    tol : float
+        Stop when a sweep lowers the objective by less than this part of it.
+    cg_steps : int
+        Steps of conjugate gradients for each view factor in each sweep.
+    """
+
+    penalty: Penalty
+    gamma: float
+    indicator: Indicator
+    max_iter: int
+    tol: float
+    cg_steps: int = CG_STEPS
+
+
+@dataclass
+class Fitted:
+    """Where the sweeps have come to.
+
+    Attributes
+    ----------
+    factors : Factors
+    moments : Moments
+    objective : list of float
+        After every sweep.
+    converged, interrupted : bool
+        Why the sweeps ended, if not by their number.
+    """
+
+    factors: Factors
+    moments: Moments
+    objective: list[float] = field(default_factory=list)
+    converged: bool = False
+    interrupted: bool = False
+
+    @property
+    def explained(self) -> float:
+        """Part of the indicator's squared norm that the model explains; 0 for the zero model."""
+        clusters = self.factors.clusters
+        return 1.0 - self.moments.misfit(clusters) / float(clusters.shape[0])
+
+
+def fit(
+    engine: LocalEngine,
+    problem: Problem,
+    factors: Factors,
+    moments: Moments,
+    on_sweep: Callable[[int, float], None] = lambda sweep, value: None,
+) -> Fitted:
+    """Sweep until the objective settles, the sweeps are used up, or the user interrupts.
+
+    The blocks of the engine hold projections and indicator that belong to `factors`, and hold
+    those of the result afterwards. An interrupt ends with the last whole sweep.
+    """
+    energies = [engine.column_energy(v) for v in range(len(factors.views))]
+    fitted = Fitted(*_balanced(engine, problem, factors, moments))
+    previous = objective(fitted.factors, fitted.moments, problem.penalty, problem.gamma)
+    try:
+        for sweep in range(problem.max_iter):
+            factors, moments = _sweep(engine, problem, fitted.factors, fitted.moments, energies)
+            value = objective(factors, moments, problem.penalty, problem.gamma)
+            if not np.isfinite(value):
+                raise FloatingPointError(
+                    f"the objective became {value} in sweep {sweep + 1}: the views' scale leaves "
+                    "the range of their precision; use normalize='rows' or 'columns'"
+                )
+            fitted.factors, fitted.moments = factors, moments
+            fitted.objective.append(value)
+            on_sweep(sweep + 1, value)
+            if previous - value <= problem.tol * abs(previous):
+                fitted.converged = True
+                break
+            previous = value
+    except KeyboardInterrupt:
+        if not fitted.objective:
+            raise
+        fitted.interrupted = True
+    return fitted
+
+
+def _sweep(
+    engine: LocalEngine,
+    problem: Problem,
+    factors: Factors,
+    moments: Moments,
+    energies: list[npt.NDArray[np.float64]],
+) -> tuple[Factors, Moments]:
+    for v, energy in enumerate(energies):
+        factors, moments = _view_step(engine, problem, factors, moments, v, energy)
+        _drop_features(engine, v, factors)
+    factors = factors.with_clusters(
+        updated_cluster_factor(factors, moments, penalty=problem.penalty, gamma=problem.gamma)
+    )
+    factors, moments = _balanced(engine, problem, factors, moments)
+    return factors, problem.indicator.update(engine, factors, moments)
+
+
+def _balanced(
+    engine: LocalEngine, problem: Problem, factors: Factors, moments: Moments
+) -> tuple[Factors, Moments]:
+    """Make the penalties of the factors equal: the same model at a lower objective.
+
+    Alternating updates bring this about too, but slowly: they shrink one factor at a time while
+    the others hold it in place.
+    """
+    scales = balancing_scales(factors, problem.penalty)
+    engine.update(rescale_kernel, scales[:-1])
+    return factors.scaled(scales), moments.scaled(float(np.prod(scales[:-1])))
+
+
+def _view_step(
+    engine: LocalEngine,
+    problem: Problem,
+    factors: Factors,
+    moments: Moments,
+    v: int,
+    energy: npt.NDArray[np.float64],
+) -> tuple[Factors, Moments]:
+    """Update one view factor; set rows to zero, or take the step back, if that is lower."""
+    current = factors.views[v]
+    improved = updated_view_factor(
+        engine,
+        factors,
+        v,
+        penalty=problem.penalty,
+        gamma=problem.gamma,
+        energy=energy,
+        steps=problem.cg_steps,
+    )
+    gone = problem.penalty.vanished(improved, current) & improved.any(axis=1)
+    candidates = [np.where(gone[:, None], 0.0, improved).astype(improved.dtype)]
+    if gone.any():
+        candidates.append(improved)
+    before = objective(factors, moments, problem.penalty, problem.gamma)
+    slack = 16.0 * float(np.finfo(engine.dtype).eps) * factors.clusters.shape[0]
+    for candidate in (*candidates, current):
+        folded = engine.scalings[v].fold(candidate)
+        trial = factors.with_view(v, candidate)
+        trial_moments = Moments(*engine.update(project_kernel, v, folded))
+        after = objective(trial, trial_moments, problem.penalty, problem.gamma)
+        if after <= before + slack or candidate is current:
+            break
+    return trial, trial_moments
+
+
+def _drop_features(engine: LocalEngine, v: int, factors: Factors) -> None:
+    """Let features whose rows are zero leave the work, where a copy of the rest is small."""
+    features = np.any(factors.views[v][:-1], axis=1)
+    held = engine.scalings[v].active
+    count = int(features.sum())
+    if 2 * count > (features.size if held is None else held.size):
+        return
+    rank, n_clusters = factors.views[v].shape[1], factors.clusters.shape[0]
+    spare = engine.n_samples * (rank + n_clusters)
+    if engine.restricted_size(v, features) <= spare:
+        engine.restrict(v, np.flatnonzero(features))

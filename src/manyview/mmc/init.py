@@ -1,0 +1,208 @@
+"""Starts: a first indicator from the views alone, and first factors from an indicator.
+
+The full-order model with a ridge on the whole weight tensor, without its factorisation, has a
+best indicator in closed form: the top eigenvectors of the product kernel
+``G = prod_v (1 + X_v X_v')``. So G is where to look for a start, and it is looked at as a graph
+of nearest neighbours, which serves clustering better than G itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from manyview.engine import Block, LocalEngine, RowView, Scaling, Update
+from manyview.linalg.embedding import graph_embedding, landmark_embedding, unit_rows
+from manyview.linalg.polar import inverse_square_root
+from manyview.mmc.labels import Labels, cluster_rows, indicator_of, without_empty
+
+__all__ = ["given_start", "graph_start", "kmeans_start", "random_start"]
+
+Matrix = npt.NDArray[np.floating[Any]]
+
+EXACT_LIMIT = 4000
+N_NEIGHBORS = 10
+N_LANDMARKS = 1000
+N_NEAR_LANDMARKS = 5
+_CHUNK = 256
+
+
+def graph_start(engine: LocalEngine, n_clusters: int, rng: np.random.Generator) -> Labels:
+    """Return the clusters of the neighbour graph of the product kernel.
+
+    Up to ``EXACT_LIMIT`` samples each is linked to its ``N_NEIGHBORS`` nearest samples; beyond,
+    to its ``N_NEAR_LANDMARKS`` nearest of ``N_LANDMARKS`` random samples, so that nothing grows
+    with the square of the number of samples.
+    """
+    n = engine.n_samples
+    if n <= EXACT_LIMIT:
+        graph = _nearest(engine, np.arange(n), min(N_NEIGHBORS, n))
+        embedding = graph_embedding(graph.maximum(graph.T), n_clusters, rng=rng)
+    else:
+        landmarks = np.sort(rng.choice(n, max(N_LANDMARKS, 2 * n_clusters), replace=False))
+        graph = _nearest(engine, landmarks, N_NEAR_LANDMARKS)
+        embedding = landmark_embedding(graph, n_clusters)
+    return cluster_rows(unit_rows(embedding), n_clusters, rng)[0]
+
+
+def kmeans_start(engine: LocalEngine, n_clusters: int, rng: np.random.Generator) -> Labels:
+    """Return the clusters of k-means on the scaled views side by side, which are not copied.
+
+    Centres come from scikit-learn's k-means on a sample of the rows, of all of them when they
+    are few; Lloyd's iterations over all rows follow.
+    """
+    most = max(1000, 50 * n_clusters)
+    sample = np.arange(engine.n_samples)
+    if engine.n_samples > most:
+        sample = np.sort(rng.choice(engine.n_samples, most, replace=False))
+    rows = [_scaled_rows(*pair) for pair in zip(engine.take(sample), engine.scalings, strict=True)]
+    sparse = any(sp.issparse(part) for part in rows)
+    beside = sp.hstack(rows, format="csr") if sparse else np.hstack(rows)
+    _, centres = cluster_rows(beside, n_clusters, rng)
+    widths = np.cumsum([scaling.n_features for scaling in engine.scalings])
+    parts = [np.ascontiguousarray(part) for part in np.split(centres, widths[:-1], axis=1)]
+    return _lloyd(engine, parts)
+
+
+def random_start(engine: LocalEngine, n_clusters: int, rng: np.random.Generator) -> Labels:
+    """Return labels of equal frequency in random order."""
+    return rng.permutation(engine.n_samples) % n_clusters
+
+
+def given_start(array: Any, n_samples: int, n_clusters: int) -> npt.NDArray[np.float64]:
+    """Return the indicator that the caller gave, as labels or as an N x K matrix.
+
+    Raises
+    ------
+    ValueError
+        If its shape, its number of clusters or its rank does not fit.
+    """
+    array = np.asarray(array)
+    if array.shape == (n_samples,):
+        names, labels = np.unique(array, return_inverse=True)
+        if len(names) != n_clusters:
+            raise ValueError(
+                f"init holds {len(names)} different labels; expected n_clusters={n_clusters}"
+            )
+        return indicator_of(labels.astype(np.intp), n_clusters)
+    if array.shape != (n_samples, n_clusters):
+        raise ValueError(
+            f"init has shape {array.shape}; expected labels of shape ({n_samples},) or an "
+            f"indicator of shape ({n_samples}, {n_clusters})"
+        )
+    if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
+        raise ValueError("init holds entries that are not finite real numbers")
+    array = array.astype(np.float64)
+    root, null = inverse_square_root(array.T @ array)
+    if null.shape[1]:
+        raise ValueError(
+            f"init has {n_clusters} columns but rank {n_clusters - null.shape[1]}: "
+            "each cluster needs a column of its own"
+        )
+    return np.asarray(array @ root)
+
+
+def as_labels(indicator: Matrix) -> Labels:
+    """Return the largest column of each row of an indicator, every cluster with a member."""
+    labels = np.abs(indicator).argmax(axis=1).astype(np.intp)
+    return without_empty(labels, indicator.shape[1])
+
+
+def _nearest(engine: LocalEngine, landmarks: npt.NDArray[np.intp], count: int) -> Any:
+    """Return the graph of each sample's `count` largest product kernels with landmarks."""
+    rows = [
+        _scaled_rows(*pair) for pair in zip(engine.take(landmarks), engine.scalings, strict=True)
+    ]
+    engine.update(_nearest_kernel, engine.scalings, rows, count)
+    weights, columns = engine.gather("near_weights"), engine.gather("near")
+    engine.update(_forget_kernel, ("near_weights", "near"))
+    pointers = np.arange(0, columns.size + 1, count)
+    shape = (engine.n_samples, landmarks.size)
+    return sp.csr_array((weights.ravel(), columns.ravel(), pointers), shape=shape)
+
+
+def _nearest_kernel(
+    block: Block, scalings: list[Scaling], landmarks: list[Any], count: int
+) -> Update:
+    size = block.rows.stop - block.rows.start
+    near = np.empty((size, count), dtype=np.int32)
+    weights = np.empty((size, count))
+    for begin in range(0, size, _CHUNK):
+        chunk = slice(begin, min(begin + _CHUNK, size))
+        kernel = np.ones((chunk.stop - chunk.start, landmarks[0].shape[0]))
+        for view, scaling, marks in zip(block.views, scalings, landmarks, strict=True):
+            kernel = kernel * (1.0 + _similarity(view, scaling, marks, chunk))
+        # the order of the columns decides nothing but rounding, so that it is left as it comes
+        top = np.argpartition(kernel, kernel.shape[1] - count, axis=1)[:, -count:]
+        near[chunk] = top
+        weights[chunk] = np.take_along_axis(kernel, top, axis=1)
+    # negative products say no more than none
+    return {"near": near, "near_weights": np.maximum(weights, 1e-12)}, ()
+
+
+def _similarity(view: RowView, scaling: Scaling, landmarks: Any, rows: slice) -> Matrix:
+    """Return the inner products of some scaled rows with landmarks, which are scaled already."""
+    x, scale = view.x[rows], None if view.scale is None else view.scale[rows]
+    offset = None
+    if scaling.width is not None and scaling.centre is not None:
+        landmarks = landmarks * scaling.width
+        offset = landmarks @ scaling.centre
+    if sp.issparse(x) and sp.issparse(landmarks):
+        products = (x @ landmarks.T).toarray()
+    else:
+        products = x.astype(landmarks.dtype, copy=False) @ landmarks.T
+    if offset is not None:
+        products -= offset
+    return np.asarray(products if scale is None else products * scale[:, None])
+
+
+def _scaled_rows(view: RowView, scaling: Scaling) -> Any:
+    """Return rows as the model sees them, without the bias: for a few rows only."""
+    x = view.x
+    if scaling.width is not None and scaling.centre is not None:
+        x = ((x.toarray() if sp.issparse(x) else x) - scaling.centre) * scaling.width
+    x = x.astype(np.result_type(np.float32, x.dtype), copy=False)
+    if view.scale is None:
+        return x
+    return (
+        sp.csr_array(sp.diags_array(view.scale) @ x) if sp.issparse(x) else x * view.scale[:, None]
+    )
+
+
+def _forget_kernel(block: Block, names: tuple[str, ...]) -> Update:
+    return dict.fromkeys(names), ()
+
+
+def _lloyd(engine: LocalEngine, centres: list[Matrix], *, max_iter: int = 100) -> Labels:
+    n_clusters = centres[0].shape[0]
+    previous = np.inf
+    for _ in range(max_iter):
+        norms = sum((part**2).sum(axis=1) for part in centres)
+        folded = [
+            scaling.fold(np.vstack([part.T, np.zeros(n_clusters)]).astype(engine.dtype))
+            for scaling, part in zip(engine.scalings, centres, strict=True)
+        ]
+        cost, sizes, *sums = engine.update(_assign_kernel, folded, norms)
+        if not cost < previous - 1e-6 * abs(previous):
+            break
+        previous = float(cost)
+        for v, scaling in enumerate(engine.scalings):
+            means = scaling.unfold(sums[v])[:-1].T / np.maximum(sizes, 1.0)[:, None]
+            centres[v] = np.where(sizes[:, None] > 0, means, centres[v])
+    labels = without_empty(engine.gather("labels"), n_clusters)
+    engine.update(_forget_kernel, ("labels",))
+    return labels
+
+
+def _assign_kernel(block: Block, centres: list[Any], norms: Matrix) -> Update:
+    products = sum(view.project(part) for view, part in zip(block.views, centres, strict=True))
+    distances = norms - 2.0 * products
+    labels = distances.argmin(axis=1)
+    members = np.zeros_like(products)
+    members[np.arange(labels.size), labels] = 1.0
+    cost = distances[np.arange(labels.size), labels].sum(dtype=np.float64)
+    sums = [view.pull(members) for view in block.views]
+    return {"labels": labels}, (cost, members.sum(axis=0), *sums)

@@ -1,0 +1,64 @@
+"""First factors from a first indicator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyview.engine import Block, LocalEngine, Sums, Update
+from manyview.mmc.model import Factors, Moments, interaction
+
+__all__ = ["start_factors"]
+
+Matrix = npt.NDArray[np.floating[Any]]
+
+
+def start_factors(
+    engine: LocalEngine, n_clusters: int, rank: int, seed: int
+) -> tuple[Factors, Moments]:
+    """Return factors that fit the indicator in the blocks roughly, and set the projections.
+
+    Column r of every view factor is the mean of one part of one cluster in that view, with bias
+    1, so that its product over the views is large for samples like those. The parts are random
+    and the same in all views: means of the same samples carry what the views have in common,
+    also where the mean of a whole cluster says nothing. The cluster factor follows by ridge
+    regression.
+    """
+    sums = engine.sum(_part_sums_kernel, n_clusters, rank, seed)
+    columns = np.arange(rank) % n_clusters
+    factors = []
+    for scaling, pulled in zip(engine.scalings, sums, strict=True):
+        parts = scaling.unfold(pulled)[:-1]
+        whole = np.stack([parts[:, columns == k].sum(axis=1) for k in range(n_clusters)], axis=1)
+        norms = np.linalg.norm(parts, axis=0)
+        parts = np.where(norms > 0, parts, whole[:, columns])
+        norms = np.linalg.norm(parts, axis=0)
+        parts = parts / np.where(norms > 0, norms, 1.0)
+        factors.append(np.vstack([parts, np.ones(rank)]).astype(engine.dtype))
+    folded = [
+        scaling.fold(factor) for scaling, factor in zip(engine.scalings, factors, strict=True)
+    ]
+    gram, cross = engine.update(_project_all_kernel, folded)
+    ridge = 0.01 * np.trace(gram) / rank
+    clusters = np.linalg.solve(gram + ridge * np.eye(rank), cross).T.astype(engine.dtype)
+    return Factors(tuple(factors), clusters), Moments(gram, cross)
+
+
+def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Sums:
+    indicator = block.state["indicator"]
+    columns = np.arange(rank)
+    rng = np.random.default_rng([seed, block.rows.start])
+    drawn = rng.random(indicator.shape[0])[:, None]
+    parts = -(-(rank - columns % n_clusters) // n_clusters)  # of the cluster of each column
+    chosen = np.floor(drawn * parts) == columns // n_clusters
+    weights = (indicator[:, columns % n_clusters] * chosen).astype(indicator.dtype)
+    return tuple(view.pull(weights) for view in block.views)
+
+
+def _project_all_kernel(block: Block, factors: list[Any]) -> Update:
+    projections = [view.project(factor) for view, factor in zip(block.views, factors, strict=True)]
+    embedding = interaction(projections)
+    cross = embedding.T @ block.state["indicator"]
+    return {"projections": projections}, (embedding.T @ embedding, cross)

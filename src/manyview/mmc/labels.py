@@ -1,0 +1,56 @@
+"""Labels: from the rows of an embedding, and made whole where a cluster came out empty."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = ["Labels", "cluster_rows", "effective_clusters", "indicator_of", "without_empty"]
+
+Matrix = npt.NDArray[np.floating[Any]]
+Labels = npt.NDArray[np.intp]
+
+
+def cluster_rows(
+    rows: Matrix, n_clusters: int, rng: np.random.Generator, *, n_init: int = 10
+) -> tuple[Labels, Matrix]:
+    """Return labels, every cluster with a member, and the centres of k-means on `rows`."""
+    kmeans = KMeans(n_clusters, n_init=n_init, random_state=int(rng.integers(2**31 - 1)))
+    with warnings.catch_warnings():
+        # fewer distinct rows than clusters: mended below
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        labels = kmeans.fit_predict(rows)
+    return without_empty(labels.astype(np.intp), n_clusters), kmeans.cluster_centers_
+
+
+def without_empty(labels: Labels, n_clusters: int) -> Labels:
+    """Return `labels` with each empty cluster given the last member of the largest one."""
+    labels = labels.copy()
+    sizes = np.bincount(labels, minlength=n_clusters)
+    for empty in np.flatnonzero(sizes == 0):
+        largest = int(sizes.argmax())
+        moved = int(np.flatnonzero(labels == largest)[-1])
+        labels[moved] = empty
+        sizes[largest] -= 1
+        sizes[empty] = 1
+    return labels
+
+
+def indicator_of(labels: Labels, n_clusters: int) -> npt.NDArray[np.float64]:
+    """Return ``Y (Y'Y)^(-1/2)`` for one-hot Y: orthonormal columns, one entry a row."""
+    sizes = np.bincount(labels, minlength=n_clusters)
+    indicator = np.zeros((labels.size, n_clusters))
+    indicator[np.arange(labels.size), labels] = 1.0 / np.sqrt(sizes[labels])
+    return indicator
+
+
+def effective_clusters(labels: Labels) -> float:
+    """Return the exponential of the entropy of the cluster sizes: K when they are equal."""
+    share = np.bincount(labels) / labels.size
+    share = share[share > 0]
+    return float(np.exp(-np.sum(share * np.log(share))))

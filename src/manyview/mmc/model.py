@@ -1,0 +1,175 @@
+"""The model: views projected into a common space, multiplied there, and read by clusters.
+
+The prediction is ``(S_1 * ... * S_V) A'`` with ``S_v = Z_v W_v``: the inner product of the
+outer product of a sample's views with a weight tensor of rank R, which is never formed.
+Kernels work on one :class:`~manyview.engine.Block`; its state holds
+
+========================  =====================================================================
+``projections``           S_v, rows x R, one a view
+``others``                the product of all projections but one, while that view is updated
+``indicator``             F, rows x K
+========================  =====================================================================
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyview.engine import Block, Sums, Update
+from manyview.engine.scaling import Folded
+from manyview.mmc.penalty import Penalty
+
+__all__ = [
+    "Factors",
+    "Moments",
+    "balancing_scales",
+    "interaction",
+    "normal_kernel",
+    "objective",
+    "project_kernel",
+    "rescale_kernel",
+    "residual_kernel",
+]
+
+Matrix = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Factors:
+    """The parameters of the model.
+
+    Attributes
+    ----------
+    views : tuple of ndarray of shape (n_features_v + 1, rank)
+        View factors W_v, bias last.
+    clusters : ndarray of shape (n_clusters, rank)
+        Cluster factor A.
+    """
+
+    views: tuple[Matrix, ...]
+    clusters: Matrix
+
+    def with_view(self, v: int, factor: Matrix) -> Factors:
+        """Return the factors with that of view `v` replaced."""
+        return replace(self, views=(*self.views[:v], factor, *self.views[v + 1 :]))
+
+    def with_clusters(self, factor: Matrix) -> Factors:
+        """Return the factors with the cluster factor replaced."""
+        return replace(self, clusters=factor)
+
+    def scaled(self, scales: list[float]) -> Factors:
+        """Return the factors multiplied by a number each, the cluster factor's last."""
+        everything = (*self.views, self.clusters)
+        new = [factor * factor.dtype.type(c) for factor, c in zip(everything, scales, strict=True)]
+        return Factors(tuple(new[:-1]), new[-1])
+
+
+@dataclass(frozen=True)
+class Moments:
+    """All that the fit and the cluster factor need to know of the rows.
+
+    Attributes
+    ----------
+    gram : ndarray of shape (rank, rank)
+        P'P, with P the interaction embedding.
+    cross : ndarray of shape (rank, n_clusters)
+        P'F.
+    """
+
+    gram: Matrix
+    cross: Matrix
+
+    def misfit(self, clusters: Matrix) -> float:
+        """Return ``|P A' - F|^2`` for an orthonormal indicator."""
+        a = clusters.astype(np.float64)
+        fitted = float(np.sum((a @ self.gram) * a)) - 2.0 * float(np.sum(a.T * self.cross))
+        return max(float(self.cross.shape[1]) + fitted, 0.0)
+
+    def scaled(self, scale: float) -> Moments:
+        """Return the moments of the interaction embedding times a number."""
+        return Moments(self.gram * scale**2, self.cross * scale)
+
+
+def objective(factors: Factors, moments: Moments, penalty: Penalty, gamma: float) -> float:
+    """Return J, the squared misfit plus gamma times the penalties of all factors."""
+    size = sum(penalty.value(factor) for factor in (*factors.views, factors.clusters))
+    return moments.misfit(factors.clusters) + gamma * size
+
+
+def balancing_scales(factors: Factors, penalty: Penalty) -> list[float]:
+    """Return scales, of product 1, that make the penalties of all factors equal.
+
+    A scalar can move from one factor to another without changing the prediction, and the sum of
+    the penalties is smallest when they are equal: scaling by these never raises the objective.
+    """
+    sizes = np.array([penalty.value(factor) for factor in (*factors.views, factors.clusters)])
+    if not (sizes > 0).all():
+        return [1.0] * sizes.size
+    logs = np.log(sizes) / penalty.degree()
+    return [float(scale) for scale in np.exp(logs.mean() - logs)]
+
+
+def interaction(projections: list[Matrix]) -> Matrix:
+    """Return the elementwise product of projections: the interaction embedding."""
+    return reduce(np.multiply, projections)
+
+
+def residual_kernel(block: Block, v: int, clusters: Matrix) -> Update:
+    """Set ``others`` for view `v` and pull what the model leaves unexplained through it.
+
+    Half the negative gradient of the misfit in W_v is ``Z_v' (others * ((F - P A') A))``.
+    """
+    projections = block.state["projections"]
+    rest = [projection for u, projection in enumerate(projections) if u != v]
+    others = interaction(rest) if rest else None
+    unexplained = block.state["indicator"] - _with_others(projections[v], others) @ clusters.T
+    pulled = block.views[v].pull(_with_others(unexplained @ clusters, others))
+    gram = _gram_with_bias(others, block)
+    return {"others": others}, (pulled, gram)
+
+
+def normal_kernel(block: Block, v: int, direction: Folded, gram: Matrix) -> Sums:
+    """Pull ``others * ((others * project(W)) A'A)``: the normal operator, the hot loop."""
+    others = block.state["others"]
+    projected = block.views[v].project(direction)
+    if others is not None:
+        projected *= others
+    weighted = projected @ gram
+    if others is not None:
+        weighted *= others
+    return (block.views[v].pull(weighted),)
+
+
+def project_kernel(block: Block, v: int, factor: Folded) -> Update:
+    """Renew the projection of view `v`, and with it the moments."""
+    projections = list(block.state["projections"])
+    projections[v] = block.views[v].project(factor)
+    embedding = interaction(projections)
+    return {"projections": projections}, (
+        embedding.T @ embedding,
+        embedding.T @ block.state["indicator"],
+    )
+
+
+def rescale_kernel(block: Block, scales: list[float]) -> Update:
+    """Multiply the projection of each view by a number."""
+    projections = block.state["projections"]
+    scaled = [p * p.dtype.type(scale) for p, scale in zip(projections, scales, strict=True)]
+    return {"projections": scaled}, ()
+
+
+def _with_others(rows: Matrix, others: Matrix | None) -> Matrix:
+    return rows if others is None else rows * others
+
+
+def _gram_with_bias(others: Matrix | None, block: Block) -> Matrix:
+    if others is not None:
+        return others.T @ others
+    rows = block.state["indicator"].shape[0]
+    rank = block.state["projections"][0].shape[1]
+    return np.full((rank, rank), float(rows))
