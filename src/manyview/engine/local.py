@@ -142,11 +142,11 @@ class LocalEngine:
     def column_energy(self, v: int) -> npt.NDArray[np.float64]:
         """Return the sum of squares of every column of the scaled view `v`, bias last."""
         scaling = self.scalings[v]
-        (squares, sums, weight) = self.sum(_moments, v)
-        if scaling.width is not None and scaling.centre is not None:
-            centre = scaling.centre
-            squares = squares - 2.0 * centre * sums + weight * centre**2
-            squares = np.maximum(squares, 0.0) * scaling.width**2
+        if scaling.width is None or scaling.centre is None:
+            (squares,) = self.sum(_squares, v)
+        else:
+            (squares,) = self.sum(_column_deviations, v, scaling.centre)
+            squares = squares * scaling.width**2
         return np.append(squares, float(self.n_samples))
 
     def _standardising(self, v: int) -> Scaling:
@@ -175,13 +175,14 @@ def _row_slices(views: Views) -> list[slice]:
 def _rows_of(array: Any, rows: slice) -> Any:
     if not sp.issparse(array):
         return array[rows]
-    # a slice of a CSR array is a copy; its parts are not
+    # a slice of a CSR array is a copy, and its constructor copies parts that are short beside
+    # the whole: attributes are set instead
     pointers = array.indptr[rows.start : rows.stop + 1]
     part = slice(pointers[0], pointers[-1])
-    return sp.csr_array(
-        (array.data[part], array.indices[part], pointers - pointers[0]),
-        shape=(rows.stop - rows.start, array.shape[1]),
-    )
+    block = sp.csr_array((rows.stop - rows.start, array.shape[1]), dtype=array.dtype)
+    block.data, block.indices = array.data[part], array.indices[part]
+    block.indptr = pointers - pointers[0]
+    return block
 
 
 def _in_precision(array: Any, dtype: np.dtype[Any]) -> Any:
@@ -217,20 +218,15 @@ def _weights(view: RowView) -> npt.NDArray[np.float64]:
     return view.scale.astype(np.float64)
 
 
-def _moments(block: Block, v: int) -> Sums:
+def _squares(block: Block, v: int) -> Sums:
     view = block.views[v]
     weights = _weights(view)
     # rows are scaled before they are squared: their squares alone may overflow
     if sp.issparse(view.x):
-        data = view.x.data * weights[_row_of(view.x)]
-        squares = np.bincount(view.x.indices, weights=data**2, minlength=view.x.shape[1])
-        sums = np.bincount(
-            view.x.indices, weights=data * weights[_row_of(view.x)], minlength=view.x.shape[1]
-        )
-    else:
-        scaled = view.x * weights[:, None]
-        squares, sums = np.einsum("ij,ij->j", scaled, scaled), scaled.T @ weights
-    return squares, sums, np.sum(weights**2)
+        scaled = view.x.data * weights[_row_of(view.x)]
+        return (np.bincount(view.x.indices, weights=scaled**2, minlength=view.x.shape[1]),)
+    scaled = view.x * weights[:, None]
+    return (np.einsum("ij,ij->j", scaled, scaled),)
 
 
 def _column_sums(block: Block, v: int) -> Sums:

@@ -1,0 +1,174 @@
+"""What views must satisfy, and what is said when they do not."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from manyview.views.container import Array, Views, listed
+
+__all__ = [
+    "check_indexes",
+    "check_n_clusters",
+    "check_present",
+    "check_rows",
+    "check_same_views",
+    "check_values",
+    "position",
+]
+
+_CHECK_BYTES = 1 << 24
+
+
+def check_n_clusters(n_clusters: int, views: Views) -> None:
+    """Raise unless ``n_clusters`` clusters can be made of the samples at hand."""
+    if n_clusters > views.n_samples:
+        raise ValueError(
+            f"n_clusters={n_clusters} is more than the {views.n_samples} samples received: "
+            "every cluster needs at least one sample"
+        )
+
+
+def check_same_views(
+    views: Views,
+    *,
+    names: Sequence[str],
+    n_features: Sequence[int],
+    feature_names: Sequence[npt.NDArray[np.str_] | None],
+) -> Views:
+    """Return `views` in the order of those that fit saw, or raise where they differ.
+
+    A dict may list its views in any order; views without names are taken by position.
+    """
+    names = tuple(names)
+    if len(views) != len(names):
+        raise ValueError(
+            f"received {len(views)} view(s) ({listed(views.names)}); "
+            f"fit saw {len(names)} ({listed(names)})"
+        )
+    if views.named and views.names != names:
+        if set(views.names) != set(names):
+            raise ValueError(f"received views named {listed(views.names)}; fit saw {listed(names)}")
+        order = [views.names.index(name) for name in names]
+        views = Views(
+            tuple(views.arrays[v] for v in order),
+            names,
+            tuple(views.feature_names[v] for v in order),
+            None if views.present is None else views.present[:, order],
+            True,
+        )
+    for v, name in enumerate(names):
+        if views.n_features[v] != n_features[v]:
+            raise ValueError(
+                f"view {name!r} has {views.n_features[v]} features; fit saw {n_features[v]}"
+            )
+        new, old = views.feature_names[v], feature_names[v]
+        if new is not None and old is not None and not np.array_equal(new, old):
+            d = int(np.flatnonzero(new != old)[0])
+            raise ValueError(
+                f"view {name!r}: feature {d} is named {str(new[d])!r}, fit saw {str(old[d])!r}: "
+                "features must come in the order of fit"
+            )
+    return views
+
+
+def check_rows(views: Views) -> None:
+    """Raise unless all views have the same number of rows, at least one."""
+    first = views.arrays[0].shape[0]
+    for name, array in zip(views.names, views.arrays, strict=True):
+        if array.shape[0] != first:
+            raise ValueError(
+                f"view {name!r} has {array.shape[0]} rows, view {views.names[0]!r} has {first}: "
+                "views describe the same samples, row by row"
+            )
+    if first == 0:
+        raise ValueError(f"view {views.names[0]!r} has no rows; expected at least one sample")
+
+
+def check_indexes(frames: list[tuple[str, Any]]) -> None:
+    """Raise unless the DataFrames among the views have the same index."""
+    for name, frame in frames[1:]:
+        first_name, first = frames[0]
+        if len(frame) != len(first) or frame.index.equals(first.index):
+            continue
+        ours, theirs = np.asarray(frame.index), np.asarray(first.index)
+        n = next(n for n in range(len(ours)) if ours[n] != theirs[n])
+        raise ValueError(
+            f"views {first_name!r} and {name!r} have different indexes: row {n} is "
+            f"{theirs[n]!r} in {first_name!r} and {ours[n]!r} in {name!r}; align them first, "
+            "for example with DataFrame.reindex"
+        )
+
+
+def check_values(name: str, array: Array) -> None:
+    """Refuse NaN and infinity, and warn of a view that carries nothing."""
+    if sp.issparse(array):
+        low, high = _range(array.data)
+        if array.nnz < array.shape[0] * array.shape[1]:
+            low, high = min(low, 0.0), max(high, 0.0)
+        finite = not array.nnz or bool(np.isfinite([low, high]).all())
+    else:
+        low, high = np.inf, -np.inf
+        step = max(1, _CHECK_BYTES // max(1, array[:1].nbytes))
+        for begin in range(0, array.shape[0], step):
+            bounds = _range(array[begin : begin + step])
+            low, high = min(low, bounds[0]), max(high, bounds[1])
+            if not np.isfinite(bounds).all():
+                break
+        finite = bool(np.isfinite([low, high]).all())
+    if not finite:
+        at, value = _first_not_finite(array)
+        raise ValueError(
+            f"view {name!r} holds {value} at {position(at)}; expected finite numbers. "
+            "For samples that lack a view use zeros and as_views(..., present=...)"
+        )
+    if low == high and array.shape[0] > 1:
+        warnings.warn(
+            f"view {name!r} is {low:g} everywhere: it carries nothing and takes no part",
+            UserWarning,
+            stacklevel=4,
+        )
+
+
+def _range(values: npt.NDArray[Any]) -> tuple[float, float]:
+    if values.size == 0:
+        return 0.0, 0.0
+    # min and max propagate NaN, so that one pass tells finiteness and constancy
+    return float(values.min()), float(values.max())
+
+
+def _first_not_finite(array: Array) -> tuple[tuple[int, ...], float]:
+    if sp.issparse(array):
+        at = int(np.flatnonzero(~np.isfinite(array.data))[0])
+        row = int(np.searchsorted(array.indptr, at, side="right")) - 1
+        return (row, int(array.indices[at])), float(array.data[at])
+    for row in range(array.shape[0]):
+        bad = np.flatnonzero(~np.isfinite(array[row]))
+        if bad.size:
+            return (row, int(bad[0])), float(array[row, bad[0]])
+    raise AssertionError("no such entry")
+
+
+def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_]:
+    """Return which sample has which view as a boolean array that fits the views."""
+    mask = np.asarray(present)
+    expected = (views.n_samples, len(views))
+    if mask.shape != expected:
+        raise ValueError(f"present has shape {mask.shape}; expected (samples, views) = {expected}")
+    if not np.isin(mask, (0, 1)).all():
+        raise ValueError("present must hold True and False (or 1 and 0) only")
+    mask = mask.astype(bool)
+    if not mask.any(axis=1).all():
+        n = int(np.flatnonzero(~mask.any(axis=1))[0])
+        raise ValueError(f"sample {n} is present in no view; leave such samples out")
+    return mask
+
+
+def position(at: tuple[int, ...]) -> str:
+    """Return a place in an array, for a message."""
+    return f"row {at[0]}, column {at[1]}" if len(at) == 2 else f"position {at}"

@@ -1,0 +1,102 @@
+"""The class Views."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias, overload
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+__all__ = ["Array", "Views", "listed"]
+
+Array: TypeAlias = Any
+"""A dense NumPy array or a SciPy CSR array with rows as samples."""
+
+
+@dataclass(frozen=True, eq=False)
+class Views(Sequence[Array]):
+    """The same samples in several forms: one array a view, row ``n`` of each is sample ``n``.
+
+    A sequence of arrays that can also be indexed by name. Built by :func:`as_views`.
+
+    Attributes
+    ----------
+    arrays : tuple of ndarray or csr_array
+        One array of shape (n_samples, n_features) a view.
+    names : tuple of str
+        Names of the views, ``view0``, ``view1``, ... where the caller gave none.
+    feature_names : tuple of ndarray of str or None
+        Names of the features of each view, None where the caller gave none.
+    present : ndarray of bool of shape (n_samples, n_views), or None
+        Which sample has which view; None means that every sample has every view.
+    named : bool
+        Whether the caller named the views.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyview import as_views
+    >>> views = as_views({"text": np.eye(3), "image": np.ones((3, 2)) * [[1], [2], [3]]})
+    >>> views.names, views.n_features, views["image"].shape
+    (('text', 'image'), [3, 2], (3, 2))
+    """
+
+    arrays: tuple[Array, ...]
+    names: tuple[str, ...]
+    feature_names: tuple[npt.NDArray[np.str_] | None, ...]
+    present: npt.NDArray[np.bool_] | None = None
+    named: bool = False
+
+    @property
+    def n_samples(self) -> int:
+        """Number of samples."""
+        return int(self.arrays[0].shape[0])
+
+    @property
+    def n_features(self) -> list[int]:
+        """Number of features of each view."""
+        return [int(array.shape[1]) for array in self.arrays]
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The precision in which these views are worked on: float32 unless a view needs more."""
+        return np.result_type(np.float32, *(array.dtype for array in self.arrays))
+
+    def take(self, rows: npt.ArrayLike) -> Views:
+        """Return the views of some samples only, chosen by index, mask or slice."""
+        index: Any = rows if isinstance(rows, slice) else np.asarray(rows)
+        present = None if self.present is None else self.present[index]
+        arrays = tuple(array[index] for array in self.arrays)
+        return Views(arrays, self.names, self.feature_names, present, self.named)
+
+    def __len__(self) -> int:
+        return len(self.arrays)
+
+    def __iter__(self) -> Iterator[Array]:
+        return iter(self.arrays)
+
+    @overload
+    def __getitem__(self, key: int | str) -> Array: ...
+    @overload
+    def __getitem__(self, key: slice) -> tuple[Array, ...]: ...
+    def __getitem__(self, key: int | str | slice) -> Any:
+        if isinstance(key, str):
+            if key not in self.names:
+                raise KeyError(f"no view {key!r}; the views are {listed(self.names)}")
+            return self.arrays[self.names.index(key)]
+        return self.arrays[key]
+
+    def __repr__(self) -> str:
+        parts = ", ".join(
+            f"{name}: {'sparse ' if sp.issparse(array) else ''}{array.shape[1]} x {array.dtype}"
+            for name, array in zip(self.names, self.arrays, strict=True)
+        )
+        return f"Views({self.n_samples} samples; {parts})"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return names in quotes, for a message."""
+    return ", ".join(repr(name) for name in names)

@@ -1,0 +1,189 @@
+"""From what a user calls views to Views.
+
+Dense arrays, memory-mapped ones too, are not copied; sparse ones become CSR, which costs a copy
+only when they are in another format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from manyview.views.checks import check_indexes, check_present, check_rows, check_values, position
+from manyview.views.container import Array, Views, listed
+
+__all__ = ["as_views"]
+
+
+def as_views(views: Any, *, present: npt.ArrayLike | None = None, min_samples: int = 1) -> Views:
+    """Check what the caller calls views and return them as :class:`Views`.
+
+    Parameters
+    ----------
+    views : list, tuple or dict of array-likes, or Views
+        One 2-D array, SciPy sparse array or pandas DataFrame a view, rows as samples. The keys
+        of a dict name the views, the columns of a DataFrame the features.
+    present : array-like of bool of shape (n_samples, n_views), optional
+        Which sample has which view. A sample takes no feature from a view that it lacks,
+        whatever that row holds.
+    min_samples : int, default=1
+        Fewest samples that will do.
+
+    Returns
+    -------
+    Views
+        The checked views.
+
+    Raises
+    ------
+    TypeError, ValueError
+        With the name of the view, what was received and what is expected.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from manyview import as_views
+    >>> as_views([np.eye(3), np.ones((2, 4))])
+    Traceback (most recent call last):
+    ...
+    ValueError: view 'view1' has 2 rows, view 'view0' has 3: views describe the same samples, row by row
+    """  # noqa: E501 - the message is shown as it is printed
+    if isinstance(views, Views):
+        checked = views
+    else:
+        named, items = _named_items(views)
+        arrays, feature_names = [], []
+        for name, item in items:
+            array, columns = _as_array(name, item)
+            arrays.append(array)
+            feature_names.append(columns)
+        names = tuple(name for name, _ in items)
+        check_indexes([(name, item) for name, item in items if _is_frame(item)])
+        checked = Views(tuple(arrays), names, tuple(feature_names), None, named)
+        check_rows(checked)
+        for name, array in zip(checked.names, checked.arrays, strict=True):
+            check_values(name, array)
+    if checked.n_samples < min_samples:
+        raise ValueError(
+            f"received {checked.n_samples} sample(s) in view {checked.names[0]!r}; "
+            f"at least {min_samples} are needed"
+        )
+    if present is None:
+        return checked
+    mask = check_present(present, checked)
+    return Views(checked.arrays, checked.names, checked.feature_names, mask, checked.named)
+
+
+def _named_items(views: Any) -> tuple[bool, list[tuple[str, Any]]]:
+    if hasattr(views, "shape") or hasattr(views, "iloc"):
+        raise TypeError(
+            f"received a single {type(views).__name__} of shape {tuple(views.shape)}; "
+            "expected a list, tuple or dict of 2-D views: pass [X] for one view"
+        )
+    if isinstance(views, Mapping):
+        names = [str(key) for key in views]
+        if len(set(names)) < len(names):
+            raise ValueError(f"view names must differ; received {listed(names)}")
+        items = list(zip(names, views.values(), strict=True))
+    elif isinstance(views, Sequence) and not isinstance(views, str | bytes):
+        items = [(f"view{v}", item) for v, item in enumerate(views)]
+    else:
+        raise TypeError(
+            f"received {type(views).__name__}; expected a list, tuple or dict of 2-D views"
+        )
+    if not items:
+        raise ValueError("received no views; expected at least one 2-D array")
+    return isinstance(views, Mapping), items
+
+
+def _as_array(name: str, item: Any) -> tuple[Array, npt.NDArray[np.str_] | None]:
+    if _is_frame(item):
+        columns = np.asarray([str(column) for column in item.columns], dtype=np.str_)
+        array = _frame_values(name, item)
+    elif sp.issparse(item):
+        columns, array = None, item
+    elif item is None or isinstance(item, str | bytes):
+        raise TypeError(f"view {name!r} is {item!r}; expected a 2-D array of numbers")
+    else:
+        columns, array = None, _dense(name, item)
+    if array.ndim != 2:
+        raise ValueError(
+            f"view {name!r} has {array.ndim} dimension(s), shape {tuple(array.shape)}; "
+            "expected 2: one row a sample, one column a feature"
+        )
+    if array.dtype.kind not in "fiub":
+        raise ValueError(f"view {name!r} holds {array.dtype}; expected real numbers")
+    if array.shape[1] == 0:
+        raise ValueError(f"view {name!r} has no features (shape {tuple(array.shape)})")
+    if array.dtype.itemsize > 8:
+        array = array.astype(np.float64)
+    return (_csr(array) if sp.issparse(array) else array), columns
+
+
+def _dense(name: str, item: Any) -> Array:
+    if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
+        raise ValueError(
+            f"view {name!r} is a masked array; say which samples lack the view with present="
+        )
+    try:
+        array = np.asarray(item)
+    except ValueError as error:
+        raise ValueError(f"view {name!r} is ragged: its rows differ in length") from error
+    if array.dtype.kind != "O":
+        return array
+    try:
+        return array.astype(np.float64)
+    except (TypeError, ValueError):
+        at, value = next(
+            (at, value) for at, value in np.ndenumerate(array) if not _is_number(value)
+        )
+        raise ValueError(
+            f"view {name!r} holds {value!r} at {position(at)}; expected real numbers"
+        ) from None
+
+
+def _frame_values(name: str, frame: Any) -> Array:
+    kinds = [(str(column), dtype) for column, dtype in frame.dtypes.items()]
+    bad = [f"{column!r} ({dtype})" for column, dtype in kinds if not _is_numeric_dtype(dtype)]
+    if bad:
+        raise ValueError(
+            f"view {name!r} has {len(bad)} non-numeric column(s): {', '.join(bad[:5])}"
+            f"{', ...' if len(bad) > 5 else ''}; expected numbers only"
+        )
+    if kinds and all(hasattr(dtype, "fill_value") for _, dtype in kinds):
+        return frame.sparse.to_coo()
+    if any(hasattr(dtype, "na_value") for _, dtype in kinds):
+        return frame.to_numpy(dtype=np.float64, na_value=np.nan)
+    return frame.to_numpy()
+
+
+def _csr(array: Any) -> Array:
+    csr = sp.csr_array(array)
+    if not csr.has_canonical_format:
+        csr = csr.copy()  # the caller's array stays as it is
+        csr.sum_duplicates()
+    if csr.indices.dtype != np.int32 and max(csr.shape[1], csr.nnz) < np.iinfo(np.int32).max:
+        parts = (csr.data, csr.indices.astype(np.int32), csr.indptr.astype(np.int32))
+        csr = sp.csr_array(parts, shape=csr.shape)
+    return csr
+
+
+def _is_frame(item: Any) -> bool:
+    return hasattr(item, "iloc") and hasattr(item, "columns")
+
+
+def _is_numeric_dtype(dtype: Any) -> bool:
+    kind = getattr(getattr(dtype, "subtype", dtype), "kind", "O")
+    return kind in "fiub"
+
+
+def _is_number(value: Any) -> bool:
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -1,0 +1,75 @@
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+
+from manyview.linalg.embedding import graph_embedding, landmark_embedding, unit_rows
+
+
+def _random_graph(n, rng, density=0.1):
+    graph = sp.random_array((n, n), density=density, rng=rng, format="csr")
+    return (graph + graph.T + sp.eye_array(n)).tocsr()
+
+
+def _normalised(graph):
+    degree = np.asarray(graph.sum(axis=1)).ravel()
+    return graph.toarray() / np.sqrt(np.outer(degree, degree))
+
+
+@pytest.mark.parametrize("n", [20, 150])
+def test_spans_the_top_eigenspace(n):
+    rng = np.random.default_rng(0)
+    graph = _random_graph(n, rng, density=0.3)
+    found = graph_embedding(graph, 4, rng=rng)
+    _, vectors = scipy.linalg.eigh(_normalised(graph), subset_by_index=(n - 4, n - 1))
+    np.testing.assert_allclose(found @ found.T, vectors @ vectors.T, atol=1e-4)
+
+
+@pytest.mark.parametrize("n_components", [2, 3, 5, 7])
+def test_disconnected_graph_keeps_one_vector_a_component(n_components):
+    rng = np.random.default_rng(1)
+    sizes = (60, 50, 40)
+    graph = sp.block_diag([_random_graph(n, rng, 0.4) for n in sizes], format="csr")
+    found = graph_embedding(graph, n_components, rng=rng)
+    assert found.shape == (150, n_components)
+    np.testing.assert_allclose(found.T @ found, np.eye(n_components), atol=1e-5)
+    rayleigh = np.diag(found.T @ _normalised(graph) @ found)
+    np.testing.assert_allclose(rayleigh[: min(3, n_components)], 1.0, atol=1e-8)
+    assert (np.diff(rayleigh) <= 1e-6).all()
+    if n_components > 3:
+        values = scipy.linalg.eigvalsh(_normalised(graph))[::-1]
+        np.testing.assert_allclose(rayleigh, values[:n_components], atol=1e-4)
+
+
+def test_more_components_than_vectors_takes_the_largest():
+    graph = sp.block_diag([np.ones((n, n)) for n in (2, 5, 3)], format="csr")
+    found = graph_embedding(graph, 2, rng=np.random.default_rng(0))
+    np.testing.assert_array_equal(found.any(axis=1), [False] * 2 + [True] * 8)
+
+
+def test_isolated_samples_do_not_divide_by_zero():
+    graph = sp.block_diag([np.ones((3, 3)), np.zeros((2, 2))], format="csr")
+    found = graph_embedding(graph, 3, rng=np.random.default_rng(0))
+    assert np.isfinite(found).all()
+
+
+def test_landmarks_give_the_singular_vectors_of_the_normalised_affinity():
+    rng = np.random.default_rng(2)
+    affinity = sp.csr_array(rng.random((80, 12)) * (rng.random((80, 12)) < 0.5) + 0.01)
+    z = affinity.toarray() / affinity.sum(axis=1)[:, None]
+    z = z / np.sqrt(z.sum(axis=0))
+    vectors = np.linalg.svd(z, full_matrices=False)[0][:, :4]
+    found = landmark_embedding(affinity, 4)
+    np.testing.assert_allclose(found @ found.T, vectors @ vectors.T, atol=1e-8)
+
+
+def test_landmarks_without_samples_are_left_out():
+    affinity = sp.csr_array(np.array([[1.0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 1, 0]]))
+    found = landmark_embedding(affinity, 3)
+    assert found.shape == (4, 2)
+    assert np.isfinite(found).all()
+
+
+def test_unit_rows_leaves_zeros():
+    rows = unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
+    np.testing.assert_allclose(rows, [[0.6, 0.8], [0.0, 0.0]])

@@ -1,0 +1,199 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+from manyview.views import as_views
+
+X = np.arange(12.0).reshape(4, 3)
+Y = np.arange(8.0).reshape(4, 2)
+
+
+class TestAccepted:
+    @pytest.mark.parametrize("container", [list, tuple])
+    def test_sequence(self, container):
+        views = as_views(container([X, Y]))
+        assert views.names == ("view0", "view1")
+        assert views.n_features == [3, 2]
+        assert views.n_samples == 4
+        assert not views.named
+
+    def test_dict_names_the_views(self):
+        views = as_views({"text": X, "image": Y})
+        assert views.names == ("text", "image")
+        assert views["image"] is Y
+        assert views[0] is X
+        with pytest.raises(KeyError, match=r"no view 'sound'; the views are 'text', 'image'"):
+            views["sound"]
+
+    def test_views_pass_unchanged(self):
+        views = as_views([X, Y])
+        assert as_views(views) is views
+
+    @pytest.mark.parametrize(
+        ("dtypes", "expected"),
+        [
+            ((np.float32, np.float32), np.float32),
+            ((np.float32, np.float64), np.float64),
+            ((np.uint8, np.float16), np.float32),
+            ((bool, np.float32), np.float32),
+            ((np.int64, np.float32), np.float64),
+        ],
+    )
+    def test_precision_is_the_least_that_holds_the_views(self, dtypes, expected):
+        assert as_views([X.astype(dtypes[0]), Y.astype(dtypes[1])]).dtype == expected
+
+    @pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+    @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array])
+    def test_sparse_of_any_format_becomes_csr(self, form, kind):
+        (array,) = as_views([kind(X).asformat(form)])
+        assert isinstance(array, sp.csr_array)
+        np.testing.assert_array_equal(array.toarray(), X)
+
+    def test_sparse_duplicates_are_added_in_a_copy(self):
+        given = sp.csr_array((np.ones(3), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
+        (array,) = as_views([given])
+        assert given.nnz == 3
+        assert array.nnz == 2
+        np.testing.assert_array_equal(array.toarray(), [[0, 2, 0], [1, 0, 0]])
+
+    def test_csr_shares_its_data(self):
+        given = sp.csr_array(X)
+        (array,) = as_views([given])
+        assert np.shares_memory(array.data, given.data)
+
+    def test_frames_keep_feature_names(self):
+        views = as_views([pd.DataFrame(X, columns=["a", "b", "c"]), Y])
+        np.testing.assert_array_equal(views.feature_names[0], ["a", "b", "c"])
+        assert views.feature_names[1] is None
+
+    def test_nullable_and_sparse_frames(self):
+        frame = pd.DataFrame({"a": [1, 2], "b": [0, 3]})
+        (nullable,) = as_views([frame.convert_dtypes()])
+        np.testing.assert_array_equal(nullable, frame)
+        (sparse,) = as_views([frame.astype(pd.SparseDtype(np.float64, 0.0))])
+        assert sp.issparse(sparse)
+        np.testing.assert_array_equal(sparse.toarray(), frame)
+
+    def test_memory_map_is_not_copied(self, tmp_path):
+        path = tmp_path / "view.npy"
+        np.save(path, X)
+        mapped = np.load(path, mmap_mode="r")
+        (array,) = as_views([mapped])
+        assert np.shares_memory(array, mapped)
+
+    def test_lists_of_lists(self):
+        assert as_views([[[1, 2], [3, 4]]]).n_features == [2]
+
+    def test_take(self):
+        views = as_views({"a": X, "b": sp.csr_array(Y)}, present=[[1, 1], [1, 0], [0, 1], [1, 1]])
+        some = views.take([2, 0])
+        np.testing.assert_array_equal(some["a"], X[[2, 0]])
+        np.testing.assert_array_equal(some["b"].toarray(), Y[[2, 0]])
+        np.testing.assert_array_equal(some.present, [[False, True], [True, True]])
+        assert views.take(slice(1, 3)).n_samples == 2
+
+    def test_all_zero_row_is_legal(self):
+        as_views([np.vstack([X, np.zeros(3)])])
+
+
+NAN = X.copy()
+NAN[2, 1] = np.nan
+INF = sp.csr_array(np.where(X == 7.0, np.inf, X))
+
+REFUSED = {
+    "no views": ([], "no views"),
+    "one array": (X, r"single ndarray of shape \(4, 3\).*pass \[X\]"),
+    "one sparse array": (sp.csr_array(X), r"single csr_array of shape \(4, 3\)"),
+    "one frame": (pd.DataFrame(X), r"single DataFrame"),
+    "a string": ("fox.npz", "received str; expected a list"),
+    "a number": (3, "received int"),
+    "None as view": ([X, None], "view 'view1' is None"),
+    "one-dimensional": ([X, X[0]], r"view 'view1' has 1 dimension\(s\), shape \(3,\); expected 2"),
+    "three-dimensional": ({"image": X[None]}, r"view 'image' has 3 dimension\(s\)"),
+    "scalar": ([5.0], r"view 'view0' has 0 dimension\(s\)"),
+    "rows differ": (
+        {"image": X[:3], "text": Y},
+        "view 'text' has 4 rows, view 'image' has 3: views describe the same samples",
+    ),
+    "NaN": ([Y, NAN], "view 'view1' holds nan at row 2, column 1"),
+    "infinity in sparse": ({"s": INF}, "view 's' holds inf at row 2, column 1"),
+    "text": ([np.array([["a", "b"]])], "view 'view0' holds <U1; expected real numbers"),
+    "object": ([np.array([[1, "b"]], dtype=object)], "holds 'b' at row 0, column 1"),
+    "complex": ([X * 1j], "holds complex128; expected real numbers"),
+    "dates": ([np.array([["2020-01-01"]], dtype="M8[D]")], "expected real numbers"),
+    "ragged": ([[[1, 2], [3]]], "view 'view0' is ragged"),
+    "no features": ([X, np.empty((4, 0))], r"view 'view1' has no features \(shape \(4, 0\)\)"),
+    "no samples": ([np.empty((0, 3))], "view 'view0' has no rows"),
+    "masked": ([np.ma.masked_equal(X, 1.0)], "masked array"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED, ids=str)
+def test_refused(case):
+    views, message = REFUSED[case]
+    with pytest.raises((TypeError, ValueError), match=message):
+        as_views(views)
+
+
+def test_non_numeric_columns_are_named():
+    frame = pd.DataFrame(
+        {"a": [1.0, 2.0], "city": ["x", "y"], "when": pd.to_datetime(["2020"] * 2)}
+    )
+    with pytest.raises(ValueError, match=r"view 'f' has 2 non-numeric column\(s\): 'city'.*'when'"):
+        as_views({"f": frame})
+
+
+def test_missing_values_of_a_nullable_frame_are_found():
+    frame = pd.DataFrame({"a": pd.array([1, None], dtype="Int64")})
+    with pytest.raises(ValueError, match="view 'view0' holds nan at row 1, column 0"):
+        as_views([frame])
+
+
+def test_frames_must_agree_on_their_index():
+    first = pd.DataFrame(X, index=list("abcd"))
+    second = pd.DataFrame(Y, index=list("abdc"))
+    expected = "views 'p' and 'q' have different indexes: row 2 is 'c' in 'p' and 'd' in 'q'"
+    with pytest.raises(ValueError, match=expected):
+        as_views({"p": first, "q": second})
+    as_views({"p": first, "array": Y, "q": pd.DataFrame(Y, index=list("abcd"))})
+
+
+def test_names_must_differ():
+    with pytest.raises(ValueError, match="view names must differ"):
+        as_views({1: X, "1": Y})
+
+
+def test_too_few_samples():
+    with pytest.raises(ValueError, match=r"received 1 sample\(s\).*at least 2"):
+        as_views([X[:1]], min_samples=2)
+
+
+@pytest.mark.parametrize("array", [np.full((4, 2), 0.5), sp.csr_array((4, 2)), np.zeros((4, 1))])
+def test_constant_view_is_warned_of(array):
+    with pytest.warns(UserWarning, match=r"view 'view1' is 0(\.5)? everywhere"):
+        as_views([X, array])
+
+
+def test_a_single_sample_is_not_called_constant():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_views([np.ones((1, 3))])
+
+
+class TestPresent:
+    def test_shape(self):
+        with pytest.raises(ValueError, match=r"present has shape \(4,\); expected .* \(4, 2\)"):
+            as_views([X, Y], present=np.ones(4, dtype=bool))
+
+    def test_values(self):
+        with pytest.raises(ValueError, match="True and False"):
+            as_views([X, Y], present=np.full((4, 2), 0.5))
+
+    def test_every_sample_has_a_view(self):
+        present = np.ones((4, 2), dtype=bool)
+        present[3] = False
+        with pytest.raises(ValueError, match="sample 3 is present in no view"):
+            as_views([X, Y], present=present)
