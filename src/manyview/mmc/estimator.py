@@ -26,7 +26,7 @@ from manyview.mmc.model import Factors
 from manyview.mmc.penalty import penalty_named
 from manyview.mmc.readout import Readout, predicted_indicator
 from manyview.progress import ProgressBar
-from manyview.views import Views
+from manyview.views import Views, check_scale
 
 __all__ = ["MMC"]
 
@@ -192,6 +192,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             The fitted estimator.
         """
         checked = self._setup_fit(views)
+        check_scale(checked, self.normalize)
         rank = self._checked_rank()
         rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
         engine = self._engine(checked)
@@ -204,6 +205,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         )
         starts = self.n_init if isinstance(self.init, str) else 1
         best: _Candidate | None = None
+        interrupted = False
         with (
             engine.running(),
             ProgressBar("MMC", total=starts * self.max_iter, shown=bool(self.verbose)) as bar,
@@ -214,15 +216,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                 except KeyboardInterrupt:
                     if best is None:
                         raise
+                    interrupted = True
                     break
                 candidate = _carried_through(engine, problem, indicator, rank, rng, bar, start)
                 if best is None or candidate.key < best.key:
                     best = candidate
-                if candidate.fitted.interrupted:
+                interrupted = candidate.fitted.interrupted
+                if interrupted:
                     break
         if best is None:
             raise AssertionError("a fit has at least one start")
-        self._record(best, engine)
+        self._record(best, engine, interrupted)
         return self
 
     def predict(self, views: Any) -> npt.NDArray[np.intp]:
@@ -238,7 +242,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ndarray of shape (n_samples,)
             Clusters.
         """
-        return self._readout.labels(self.transform(views))
+        prediction = self.transform(views)
+        return self._readout.labels(prediction)
 
     def transform(self, views: Any) -> Matrix:
         """Return the model's prediction of the indicator.
@@ -286,7 +291,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         labels = _STARTS[self.init](engine, self.n_clusters, rng)
         return indicator_of(labels, self.n_clusters)
 
-    def _record(self, best: _Candidate, engine: LocalEngine) -> None:
+    def _record(self, best: _Candidate, engine: LocalEngine, interrupted: bool) -> None:
         fitted = best.fitted
         self.labels_ = best.labels
         self.indicator_ = best.indicator
@@ -297,7 +302,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self._readout = best.readout
         self._scalings = [scaling.restrict(None) for scaling in engine.scalings]
         message = None
-        if fitted.interrupted:
+        if interrupted:
             message = f"interrupted: the result is that of the {self.n_iter_} sweeps done so far"
         elif fitted.explained < _NOTHING:
             message = (

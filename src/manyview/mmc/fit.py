@@ -101,11 +101,6 @@ def fit(
         for sweep in range(problem.max_iter):
             factors, moments = _sweep(engine, problem, fitted.factors, fitted.moments, energies)
             value = objective(factors, moments, problem.penalty, problem.gamma)
-            if not np.isfinite(value):
-                raise FloatingPointError(
-                    f"the objective became {value} in sweep {sweep + 1}: the views' scale leaves "
-                    "the range of their precision; use normalize='rows' or 'columns'"
-                )
             fitted.factors, fitted.moments = factors, moments
             fitted.objective.append(value)
             on_sweep(sweep + 1, value)
@@ -192,7 +187,8 @@ def _drop_features(engine: LocalEngine, v: int, factors: Factors) -> None:
     count = int(features.sum())
     if 2 * count > (features.size if held is None else held.size):
         return
-    rank, n_clusters = factors.views[v].shape[1], factors.clusters.shape[0]
-    spare = engine.n_samples * (rank + n_clusters)
+    n_views, rank, n_clusters = len(factors.views), *factors.clusters.shape[::-1]
+    # all copies together stay within twice what the projections and the indicator take
+    spare = 2 * engine.n_samples * (rank + n_clusters / n_views)
     if engine.restricted_size(v, features) <= spare:
         engine.restrict(v, np.flatnonzero(features))

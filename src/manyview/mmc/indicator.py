@@ -7,6 +7,7 @@ decomposition; the discrete one, ``F = Y (Y'Y)^(-1/2)`` with Y one-hot, is what 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -113,8 +114,8 @@ class DiscreteIndicator:
             (histogram,) = engine.update(_propose_kernel, sizes, sums)
             if not histogram.any():
                 break
-            for threshold in _thresholds(histogram):
-                new_sizes, new_sums = engine.update(_trial_kernel, threshold, len(sizes))
+            for chosen in _ever_fewer(engine, histogram):
+                new_sizes, new_sums = engine.update(_trial_kernel, chosen)
                 if new_sizes.min() > 0 and _spread(new_sizes, new_sums) > _spread(sizes, sums):
                     break
             else:
@@ -145,15 +146,20 @@ def _spread(sizes: Matrix, sums: Matrix) -> float:
     return float(np.sum(sums / np.sqrt(sizes)))
 
 
-def _thresholds(histogram: Matrix) -> list[float]:
-    """Gains to ask for, from any to the largest, each leaving at most half of the movers."""
+def _ever_fewer(engine: LocalEngine, histogram: Matrix) -> Iterator[float | slice]:
+    """Choices of movers: all, then those of the largest gains, at last the one that gains most.
+
+    A choice is the gain to ask for, each leaving at most half of the movers, or a sample.
+    """
+    yield 0.0
     movers = np.cumsum(histogram[::-1])[::-1]
-    thresholds, left = [0.0], movers[0]
+    left = movers[0]
     for exponent, count in zip(_EXPONENTS, movers, strict=True):
         if 0 < count <= left / 2:
-            thresholds.append(float(2.0**exponent))
+            yield float(2.0**exponent)
             left = count
-    return thresholds
+    best = int(engine.gather("gain").argmax())
+    yield slice(best, best + 1)
 
 
 def _prediction(block: Block, clusters: Matrix) -> Matrix:
@@ -191,9 +197,13 @@ def _propose_kernel(block: Block, sizes: Matrix, sums: Matrix) -> Update:
     return {"proposal": proposal, "gain": gain}, (histogram,)
 
 
-def _trial_kernel(block: Block, threshold: float, n_clusters: int) -> Update:
+def _trial_kernel(block: Block, chosen: float | slice) -> Update:
     state = block.state
-    moves = (state["gain"] > 0) & (state["gain"] >= threshold)
+    if isinstance(chosen, slice):
+        rows = np.arange(block.rows.start, block.rows.stop)
+        moves = (rows >= chosen.start) & (rows < chosen.stop)
+    else:
+        moves = state["gain"] >= max(chosen, np.finfo(np.float64).tiny)
     trial = np.where(moves, state["proposal"], state["labels"])
     return {"trial": trial}, _tally(trial, state["prediction"])
 

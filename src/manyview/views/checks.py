@@ -18,6 +18,7 @@ __all__ = [
     "check_present",
     "check_rows",
     "check_same_views",
+    "check_scale",
     "check_values",
     "position",
 ]
@@ -133,6 +134,28 @@ def check_values(name: str, array: Array) -> None:
             UserWarning,
             stacklevel=4,
         )
+
+
+def check_scale(views: Views, normalize: str | None) -> None:
+    """Raise if products of the views, as they will be scaled, leave the range of their precision.
+
+    Unit rows can be of any scale; standardised columns of any whose squares can be written down;
+    views that are left as they are also need room for the products across all of them.
+    """
+    if normalize == "rows":
+        return
+    largest = float(np.finfo(views.dtype).max)
+    power = 0.4 if normalize == "columns" else 0.4 / len(views)
+    for name, array in zip(views.names, views.arrays, strict=True):
+        low, high = _range(array.data if sp.issparse(array) else array)
+        peak = max(abs(low), abs(high))
+        too_large = peak * np.sqrt(array.shape[1]) > largest**power
+        too_small = normalize == "columns" and 0.0 < peak < largest**-power
+        if too_large or too_small:
+            raise ValueError(
+                f"view {name!r} has entries of size {peak:.3g}: with normalize={normalize!r} their "
+                f"products leave the range of {views.dtype}; rescale them, or use normalize='rows'"
+            )
 
 
 def _range(values: npt.NDArray[Any]) -> tuple[float, float]:

@@ -1,0 +1,228 @@
+"""The commands, their options and what their help says."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from manyview import MMC, __version__
+from manyview.cli.demo import demo_digits
+from manyview.cli.errors import Commands
+from manyview.cli.fit import fit_file
+
+__all__ = ["app"]
+
+# a line break within a paragraph of help is kept: paragraphs are written as one line
+_HELP = """Cluster samples that come in several views, such as text and images.
+
+[bold]Examples[/bold]
+
+manyview demo
+
+manyview fit news.npz -k 6 --out labels.csv
+"""
+
+_FIT_HELP = (
+    """Cluster the samples of DATA by MMC and write the cluster of each.
+
+DATA is a native file (.npz) or a MATLAB file (.mat, version 7 or older). """
+    "Classes that it holds score the clusters and take no part in finding them. "
+    """Ctrl-C ends the sweeps early, and the labels so far are written.
+
+[bold]Examples[/bold]
+
+manyview fit news.npz -k 6
+
+manyview fit news.npz -k 6 --gamma 0.1 --n-init 5 --out labels.csv --force
+
+manyview fit views.mat -k 10 --normalize columns --out - | sort -t, -k2n
+"""
+)
+
+app = typer.Typer(
+    name="manyview",
+    cls=Commands,
+    help=_HELP,
+    rich_markup_mode="rich",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+class Penalty(StrEnum):
+    """Penalties of MMC."""
+
+    l21 = "l21"
+    frobenius = "frobenius"
+
+
+class Indicator(StrEnum):
+    """Indicators of MMC."""
+
+    discrete = "discrete"
+    orthogonal = "orthogonal"
+
+
+class Init(StrEnum):
+    """Starts of MMC that have a name."""
+
+    graph = "graph"
+    kmeans = "kmeans"
+    random = "random"
+
+
+class Normalize(StrEnum):
+    """Scalings of the views."""
+
+    rows = "rows"
+    columns = "columns"
+    none = "none"
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"manyview {__version__}")
+        raise typer.Exit
+
+
+def _at_least(least: int, most: float = math.inf) -> Callable[[float | None], Any]:
+    # typer's own limits crowd the help, and their message leaves out the value
+    def check(value: Any) -> Any:
+        if value is not None and not least <= value <= most:
+            expected = f"at least {least}" if most == math.inf else f"{least} to {most}"
+            raise typer.BadParameter(f"{value}; expected {expected}")
+        return value
+
+    return check
+
+
+_seed = _at_least(0, 2**32 - 1)
+
+
+@app.callback()
+def manyview(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Carry the options that stand before any command."""
+
+
+@app.command(help="Cluster the embedded digits, by MMC and by k-means: a look at what it does.")
+def demo(
+    seed: Annotated[
+        int, typer.Option(callback=_seed, metavar="N", help="Seed of both methods.")
+    ] = 0,
+) -> None:
+    """Run :func:`manyview.cli.demo.demo_digits`."""
+    demo_digits(seed)
+
+
+@app.command(help=_FIT_HELP)
+def fit(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="File of views.", show_default=False)
+    ],
+    n_clusters: Annotated[
+        int,
+        typer.Option(
+            "--clusters",
+            "-k",
+            callback=_at_least(1),
+            metavar="K",
+            help="Number of clusters.",
+            show_default=False,
+        ),
+    ],
+    out: Annotated[
+        Path,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="CSV file of labels; - is standard output."
+        ),
+    ] = Path("labels.csv"),
+    force: Annotated[
+        bool, typer.Option("--force", "-f", help="Replace an older file of labels.")
+    ] = False,
+    rank: Annotated[
+        int | None,
+        typer.Option(
+            callback=_at_least(1),
+            metavar="R",
+            help="Rank of the weight tensor, at least K.",
+            show_default="twice K, at least 20",
+        ),
+    ] = None,
+    gamma: Annotated[
+        float,
+        typer.Option(
+            callback=_at_least(0),
+            metavar="X",
+            help="Weight of the penalty; more drops more features.",
+        ),
+    ] = 0.01,
+    penalty: Annotated[
+        Penalty, typer.Option(help="l21 drops features, frobenius keeps all.")
+    ] = Penalty.l21,
+    indicator: Annotated[
+        Indicator,
+        typer.Option(help="One cluster a sample in every sweep, or the paper's relaxation."),
+    ] = Indicator.discrete,
+    init: Annotated[Init, typer.Option(help="Where the clusters start.")] = Init.graph,
+    n_init: Annotated[
+        int,
+        typer.Option(
+            callback=_at_least(1), metavar="N", help="Number of starts; the best objective is kept."
+        ),
+    ] = 1,
+    max_iter: Annotated[
+        int, typer.Option(callback=_at_least(1), metavar="N", help="Most sweeps.")
+    ] = 100,
+    tol: Annotated[
+        float,
+        typer.Option(
+            callback=_at_least(0),
+            metavar="X",
+            help="Stop when a sweep lowers the objective by less than this part.",
+        ),
+    ] = 1e-3,
+    normalize: Annotated[
+        Normalize,
+        typer.Option(help="Samples to unit length, features to unit variance, or neither."),
+    ] = Normalize.rows,
+    seed: Annotated[int, typer.Option(callback=_seed, metavar="N", help="Seed of the start.")] = 0,
+    n_jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs", "-j", metavar="N", help="Threads; -1 for all processors.", show_default="one"
+        ),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")
+    ] = False,
+) -> None:
+    """Run :func:`manyview.cli.fit.fit_file`."""
+    model = MMC(
+        n_clusters,
+        rank=rank,
+        gamma=gamma,
+        penalty=penalty.value,
+        indicator=indicator.value,
+        init=init.value,
+        n_init=n_init,
+        max_iter=max_iter,
+        tol=tol,
+        normalize=None if normalize is Normalize.none else normalize.value,
+        random_state=seed,
+        n_jobs=n_jobs,
+        verbose=0 if quiet else 1,
+    )
+    fit_file(data, out, model, force=force, quiet=quiet)

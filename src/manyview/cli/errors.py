@@ -1,0 +1,81 @@
+"""What the command says where something goes wrong, and the exit code that it leaves."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+__all__ = ["BAD_INPUT", "INTERRUPTED", "Commands"]
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+
+class Commands(TyperGroup):
+    """A group of commands whose errors and warnings are one line each on standard error.
+
+    An error of the program, as against one of its input, keeps its traceback.
+    """
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
+        """Run a command and exit."""
+        if not (sys.argv[1:] if args is None else args):
+            args = ["--help"]
+        options["standalone_mode"] = False
+        run = super().main
+        with _warnings_as_lines():
+            code = _exit_code(lambda: run(args, *rest, **options))
+        sys.exit(code)
+
+
+def _exit_code(run: Callable[[], Any]) -> int:
+    try:
+        result = run()
+    # an interrupt is an exception in some versions of typer and a result in others
+    except (KeyboardInterrupt, typer.Abort):
+        result = INTERRUPTED
+    except (OSError, ValueError, FloatingPointError) as error:
+        _say("error", _told(error))
+        return BAD_INPUT
+    except Exception as error:
+        # the class of usage errors is click's in some versions of typer and its own in others
+        if not hasattr(error, "format_message"):
+            raise
+        _say("error", _told_of_usage(error))
+        return BAD_INPUT
+    if result == INTERRUPTED:
+        _say("interrupted", "no labels were made")
+    return result if isinstance(result, int) else 0
+
+
+@contextmanager
+def _warnings_as_lines() -> Iterator[None]:
+    def show(message: Warning | str, *where: Any, **more: Any) -> None:
+        _say("warning", str(message))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", UserWarning)
+        warnings.showwarning = show
+        yield
+
+
+def _told(error: Exception) -> str:
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    return str(error) or type(error).__name__
+
+
+def _told_of_usage(error: Any) -> str:
+    context = getattr(error, "ctx", None)
+    hint = f" (see '{context.command_path} --help')" if context else ""
+    return str(error.format_message()).rstrip(".") + hint
+
+
+def _say(kind: str, message: str) -> None:
+    print(f"manyview: {kind}: {' '.join(message.split())}", file=sys.stderr)

@@ -1,0 +1,64 @@
+"""The file of labels: one line a sample, written whole or not at all."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyview.datasets.atomic import whole_file
+
+__all__ = ["STDOUT", "check_labels_path", "write_labels"]
+
+STDOUT = Path("-")
+
+
+def check_labels_path(path: Path, data: Path, *, force: bool) -> None:
+    """Raise unless labels can be written to ``path``, before any time is spent on making them.
+
+    Parameters
+    ----------
+    path : Path
+        Where the labels are to go.
+    data : Path
+        The data that they are made from, which they must not replace.
+    force : bool
+        Whether a file may be replaced.
+    """
+    if path == STDOUT:
+        return
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; expected the name of a file for the labels")
+    if path.exists():
+        if not path.is_file():
+            raise ValueError(f"{path} is a device; use --out - for standard output")
+        if data.exists() and path.samefile(data):
+            raise ValueError(f"the labels would replace the data {data}; give another --out")
+        if not force:
+            raise FileExistsError(f"{path} exists; give another --out, or --force to replace it")
+    # through a link, labels go where it points
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"no folder {folder} to write {path.name} in")
+    try:
+        # permissions do not tell all: a file system may be read-only, or full
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise PermissionError(f"cannot write in folder {folder}: {error.strerror}") from error
+
+
+def write_labels(path: Path, labels: npt.NDArray[np.integer[Any]]) -> None:
+    """Write the cluster of each sample as CSV; ``-`` is standard output."""
+    lines = "".join(f"{sample},{cluster}\n" for sample, cluster in enumerate(labels.tolist()))
+    text = f"sample,cluster\n{lines}"
+    if path == STDOUT:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    with whole_file(path) as file:
+        file.write(text.encode())

@@ -1,0 +1,158 @@
+"""Data sets from files and to files, by suffix."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from manyview.datasets.dataset import Dataset
+from manyview.datasets.labels import encode_labels
+from manyview.datasets.matlab import read_matlab, write_matlab
+from manyview.datasets.native import read_native, write_native
+from manyview.views import as_views
+
+__all__ = ["read_views", "write_views"]
+
+_READERS: dict[str, Callable[[Path], Dataset]] = {".npz": read_native, ".mat": read_matlab}
+_WRITERS: dict[str, Callable[..., None]] = {".npz": write_native, ".mat": write_matlab}
+
+
+def read_views(path: str | os.PathLike[str]) -> Dataset:
+    """Read views, and the classes of their samples where the file has them.
+
+    Parameters
+    ----------
+    path : str or path-like
+        A native file (``.npz``) or a MATLAB file of version 7 or older (``.mat``).
+
+        In a MATLAB file the views are looked for in a cell array (``X``, ``data``, ``fea`` or
+        ``views``), then in numbered variables (``X1``, ``X2``, ... or ``view1``, ...), then in
+        any cell array of matrices, then in any matrices that have one row a sample. Labels are
+        looked for in ``Y``, ``gt``, ``truth``, ``gnd``, ``label`` or ``labels``, in capitals or
+        not. Their number tells whether a view has its samples in rows or in columns; without
+        labels, samples are rows unless only the numbers of columns agree.
+
+    Returns
+    -------
+    Dataset
+        Views, classes numbered from 0, and the names of views, features and classes that the
+        file has. Classes without names are named by their labels in the file.
+
+    Raises
+    ------
+    FileNotFoundError
+        Where there is no such file.
+    ValueError
+        Where the file cannot be read or does not hold views; it names the file and what is wrong.
+
+    See Also
+    --------
+    write_views : Write a file that this function reads.
+
+    Notes
+    -----
+    Nothing is unpickled: a file cannot run code.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from manyview.datasets import load_digits_views, read_views, write_views
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "digits.npz"
+    ...     write_views(path, load_digits_views(n_samples=100))
+    ...     views, y = read_views(path)
+    >>> views.names, views.n_samples
+    (('pixels', 'fourier', 'projections', 'gradients'), 100)
+    """
+    path = Path(path)
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; expected a file ({_known(_READERS)})")
+    if not path.exists():
+        raise FileNotFoundError(f"no file {path}")
+    read = _READERS[_suffix(path, _READERS)]
+    try:
+        return read(path)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+def write_views(
+    path: str | os.PathLike[str],
+    views: Any,
+    y: Any = None,
+    *,
+    class_names: Any = None,
+    compress: bool = True,
+) -> None:
+    """Write views, and the classes of their samples, to a file that ``read_views`` reads.
+
+    The file is written whole or not at all: where writing fails, an older file stays.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where to; the suffix says the format. ``.npz`` is the native file and keeps everything as
+        it is. ``.mat`` (MATLAB version 7) holds a cell array ``X`` of views with samples in rows
+        and a column ``Y`` of classes numbered from 1; sparse and half-precision views become
+        double there.
+    views : Views, list, tuple or dict of array-likes, or Dataset
+        The views, as :func:`manyview.as_views` takes them. A Dataset brings its classes along.
+    y : array-like of shape (n_samples,), optional
+        Labels, numbers or strings. They are numbered from 0 in sorted order.
+    class_names : array-like of str of shape (n_classes,), optional
+        Names of the classes; ``y`` then holds 0 to ``n_classes - 1``. By default the labels.
+    compress : bool, default=True
+        Whether to trade time for a smaller file.
+
+    See Also
+    --------
+    read_views : Read the file back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from manyview.datasets import read_views, write_views
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "small.mat"
+    ...     write_views(path, {"text": np.eye(3), "image": np.eye(3, 2)}, ["cat", "dog", "cat"])
+    ...     small = read_views(path)
+    >>> small.views.names, small.y, small.class_names
+    (('text', 'image'), array([0, 1, 0]), array(['cat', 'dog'], dtype='<U3'))
+    """
+    path = Path(path)
+    write = _WRITERS[_suffix(path, _WRITERS)]
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; expected the name of a file")
+    if not path.parent.is_dir():
+        raise FileNotFoundError(f"no folder {path.parent} to write {path.name} in")
+    name = path.stem
+    if isinstance(views, Dataset):
+        if y is None and class_names is None and views.y is not None:
+            y, class_names = views.y, views.class_names
+        name, views = views.name, views.views
+    checked = as_views(views)
+    if y is not None:
+        y, class_names = encode_labels(y, checked.n_samples, class_names)
+    elif class_names is not None:
+        raise ValueError("received class_names without y: they name the classes of y")
+    write(path, Dataset(checked, y, class_names, name), compress=compress)
+
+
+def _suffix(path: Path, known: dict[str, Any]) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in known:
+        raise ValueError(
+            f"{path} has suffix {path.suffix!r}; expected {_known(known)}"
+            if suffix
+            else f"{path} has no suffix; expected {_known(known)}"
+        )
+    return suffix
+
+
+def _known(formats: dict[str, Any]) -> str:
+    return " or ".join(formats)

@@ -1,0 +1,49 @@
+import os
+
+import pytest
+
+from manyview.datasets.atomic import whole_file
+
+
+def test_replaces_the_file_once_it_is_written(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+    with whole_file(path) as file:
+        file.write(b"new")
+        assert path.read_bytes() == b"old"
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, error):
+    path = tmp_path / "file"
+    path.write_bytes(b"old")
+
+    def write_half():
+        with whole_file(path) as file:
+            file.write(b"half of the new")
+            raise error
+
+    with pytest.raises(error):
+        write_half()
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_writes_through_a_link(tmp_path):
+    target, link = tmp_path / "target", tmp_path / "link"
+    target.write_bytes(b"old")
+    link.symlink_to(target)
+    with whole_file(link) as file:
+        file.write(b"new")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"new"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions of this kind are POSIX's")
+def test_permissions_are_those_of_any_new_file(tmp_path):
+    with whole_file(tmp_path / "file") as file:
+        file.write(b"x")
+    (tmp_path / "plain").write_bytes(b"x")
+    assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode

@@ -1,0 +1,462 @@
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import adjusted_rand_score
+
+from manyview import MMC, as_views
+from manyview.mmc import estimator as module
+from manyview.mmc.labels import indicator_of
+
+warnings_allowed = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+
+
+def blobs(n=90, widths=(8, 6), k=3, seed=0, spread=0.5, dtype=np.float64):
+    """Well-separated clusters in every view."""
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n) % k
+    views = [
+        (3 * rng.standard_normal((k, d))[truth] + spread * rng.standard_normal((n, d))).astype(
+            dtype
+        )
+        for d in widths
+    ]
+    return views, truth
+
+
+def fitted(views, k=3, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return MMC(k, random_state=0, **options).fit(views)
+
+
+class TestResult:
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    @pytest.mark.parametrize("penalty", ["l21", "frobenius"])
+    @pytest.mark.parametrize("init", ["graph", "kmeans"])
+    def test_clear_clusters_are_found(self, indicator, penalty, init):
+        views, truth = blobs()
+        model = fitted(views, indicator=indicator, penalty=penalty, init=init)
+        assert adjusted_rand_score(truth, model.labels_) > 0.95
+
+    def test_attributes(self):
+        views, _ = blobs()
+        model = fitted({"a": views[0], "b": views[1]}, rank=7)
+        assert model.labels_.shape == (90,)
+        assert set(model.labels_) == {0, 1, 2}
+        assert model.indicator_.shape == (90, 3)
+        np.testing.assert_allclose(model.indicator_.T @ model.indicator_, np.eye(3), atol=1e-9)
+        assert [W.shape for W in model.view_factors_] == [(9, 7), (7, 7)]
+        assert model.cluster_factors_.shape == (3, 7)
+        assert model.objective_.shape == (model.n_iter_,)
+        assert (np.diff(model.objective_) <= 1e-9).all()
+        assert model.n_views_ == 2
+        assert model.n_features_in_ == [8, 6]
+        assert model.view_names_ == ["a", "b"]
+        assert list(model.get_feature_names_out()) == ["mmc0", "mmc1", "mmc2"]
+
+    def test_discrete_indicator_is_that_of_the_labels(self):
+        views, _ = blobs()
+        model = fitted(views)
+        np.testing.assert_allclose(model.indicator_, indicator_of(model.labels_, 3))
+
+    def test_default_rank_is_at_least_n_clusters(self):
+        views, _ = blobs(n=100, k=30)
+        assert fitted(views, k=30, max_iter=1).cluster_factors_.shape == (30, 60)
+
+    @warnings_allowed
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    def test_fit_predict_is_fit_then_labels(self, indicator):
+        views, _ = blobs()
+        model = MMC(3, random_state=0, indicator=indicator)
+        np.testing.assert_array_equal(model.fit_predict(views), clone(model).fit(views).labels_)
+
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    @pytest.mark.parametrize("normalize", ["rows", "columns", None])
+    def test_predict_agrees_with_labels_on_clear_clusters(self, indicator, normalize):
+        views, _ = blobs()
+        model = fitted(views, indicator=indicator, normalize=normalize)
+        np.testing.assert_array_equal(model.predict(views), model.labels_)
+
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    @pytest.mark.parametrize("normalize", ["rows", "columns", None])
+    def test_samples_never_seen(self, indicator, normalize):
+        views, truth = blobs(n=180)
+        model = fitted([X[:120] for X in views], indicator=indicator, normalize=normalize)
+        new = [X[120:] for X in views]
+        assert adjusted_rand_score(truth[120:], model.predict(new)) > 0.9
+        assert model.transform(new).shape == (60, 3)
+        # one by one or together is the same
+        alone = [model.predict([X[n : n + 1] for X in new])[0] for n in range(5)]
+        np.testing.assert_array_equal(alone, model.predict(new)[:5])
+
+    def test_transform_on_training_views_is_near_the_indicator(self):
+        views, _ = blobs()
+        model = fitted(views, gamma=1e-4)
+        np.testing.assert_allclose(model.transform(views), model.indicator_, atol=0.05)
+
+    def test_y_takes_no_part(self):
+        views, truth = blobs()
+        with_y = MMC(3, random_state=0, tol=0.1).fit(views, truth).labels_
+        np.testing.assert_array_equal(with_y, MMC(3, random_state=0, tol=0.1).fit(views).labels_)
+
+
+class TestInvariance:
+    def test_same_seed_same_labels(self):
+        views, _ = blobs(spread=3.0)
+        first, second = fitted(views), fitted(views)
+        np.testing.assert_array_equal(first.labels_, second.labels_)
+        np.testing.assert_array_equal(first.objective_, second.objective_)
+
+    @pytest.mark.parametrize("normalize", ["rows", "columns", None])
+    def test_sparse_or_dense(self, normalize):
+        views, _ = blobs(spread=1.5)
+        views = [X * (np.abs(X) > 0.5) for X in views]
+        dense = fitted(views, normalize=normalize)
+        for form in ("csr", "csc", "coo"):
+            sparse = fitted([sp.csr_array(X).asformat(form) for X in views], normalize=normalize)
+            np.testing.assert_array_equal(sparse.labels_, dense.labels_)
+        mixed = fitted([views[0], sp.csr_array(views[1])], normalize=normalize)
+        np.testing.assert_array_equal(mixed.labels_, dense.labels_)
+        np.testing.assert_allclose(mixed.objective_, dense.objective_, rtol=1e-5)
+
+    @pytest.mark.parametrize("n_jobs", [2, -1])
+    def test_threads(self, n_jobs):
+        views, _ = blobs(spread=1.5)
+        one, two = fitted(views), fitted(views, n_jobs=n_jobs)
+        np.testing.assert_array_equal(one.labels_, two.labels_)
+        np.testing.assert_array_equal(one.predict(views), two.predict(views))
+
+    @settings(max_examples=10)
+    @given(seed=st.integers(0, 1000))
+    def test_permuting_samples_permutes_labels(self, seed):
+        views, _ = blobs(seed=seed % 7)
+        order = np.random.default_rng(seed).permutation(90)
+        plain, permuted = fitted(views), fitted([X[order] for X in views])
+        assert adjusted_rand_score(plain.labels_[order], permuted.labels_) == 1.0
+
+    @settings(max_examples=10)
+    @given(seed=st.integers(0, 1000))
+    @pytest.mark.parametrize("penalty", ["l21", "frobenius"])
+    def test_permuting_views_and_features_permutes_factors(self, penalty, seed):
+        """From a given start; three sweeps, as rounding grows with each."""
+        views, truth = blobs(seed=seed % 7)
+        orders = [np.random.default_rng(seed).permutation(X.shape[1]) for X in views]
+        options = {"init": truth, "max_iter": 3, "tol": 0.0, "penalty": penalty}
+        plain = fitted(views, **options)
+        by_feature = fitted([X[:, o] for X, o in zip(views, orders, strict=True)], **options)
+        for W, permuted, order in zip(
+            plain.view_factors_, by_feature.view_factors_, orders, strict=True
+        ):
+            np.testing.assert_allclose(permuted[:-1], W[:-1][order], rtol=1e-4, atol=1e-5)
+            np.testing.assert_allclose(permuted[-1], W[-1], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(by_feature.objective_, plain.objective_, rtol=1e-6)
+
+    def test_swapping_views_swaps_factors(self):
+        """The views take turns, so that their order enters the path, but not where it leads."""
+        views, truth = blobs()
+        options = {"init": truth, "tol": 1e-7, "max_iter": 3000, "penalty": "frobenius"}
+        plain, swapped = fitted(views, **options), fitted(views[::-1], **options)
+        np.testing.assert_array_equal(plain.labels_, swapped.labels_)
+        np.testing.assert_allclose(plain.objective_[-1], swapped.objective_[-1], rtol=1e-3)
+        np.testing.assert_allclose(
+            plain.transform(views), swapped.transform(views[::-1]), atol=2e-3
+        )
+
+    def test_single_precision_is_kept_and_agrees(self):
+        double, _ = blobs()
+        single = [X.astype(np.float32) for X in double]
+        one, two = fitted(single), fitted(double)
+        assert one.indicator_.dtype == np.float32
+        assert one.cluster_factors_.dtype == np.float32
+        assert all(W.dtype == np.float32 for W in one.view_factors_)
+        assert one.transform(single).dtype == np.float32
+        np.testing.assert_array_equal(one.labels_, two.labels_)
+
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    def test_single_precision_objective_falls(self, indicator):
+        views, _ = blobs(spread=2.0, dtype=np.float32)
+        model = fitted(views, indicator=indicator)
+        assert (np.diff(model.objective_) <= 1e-4 * model.objective_[:-1]).all()
+
+    def test_a_lacking_view_is_zeros_with_a_bias(self):
+        """Whatever the rows hold: a sample that lacks a view contributes z = [0, 1]."""
+        views, truth = blobs()
+        present = np.ones((90, 2), dtype=bool)
+        present[::7, 0] = False
+        present[3::7, 1] = False
+        emptied = [np.where(present[:, [v]], X, 0.0) for v, X in enumerate(views)]
+        rubbish = [np.where(present[:, [v]], X, 99.0) for v, X in enumerate(views)]
+        zeros = fitted(emptied)
+        masked = fitted(as_views(rubbish, present=present))
+        np.testing.assert_array_equal(masked.labels_, zeros.labels_)
+        np.testing.assert_allclose(masked.objective_, zeros.objective_, rtol=1e-8)
+        assert adjusted_rand_score(truth, masked.labels_) > 0.9
+        np.testing.assert_array_equal(
+            masked.predict(as_views(rubbish, present=present)), zeros.predict(emptied)
+        )
+
+    def test_scale_of_the_samples_does_not_matter_for_unit_rows(self):
+        views, _ = blobs()
+        factor = np.exp(np.random.default_rng(0).uniform(-300, 300, (90, 1)))
+        plain, scaled = fitted(views), fitted([X * factor for X in views])
+        np.testing.assert_array_equal(plain.labels_, scaled.labels_)
+
+
+class TestShapes:
+    @pytest.mark.parametrize("n_views", [1, 2, 3, 12])
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    def test_number_of_views(self, n_views, indicator):
+        views, truth = blobs(widths=(5,) * n_views)
+        model = fitted(views, indicator=indicator)
+        assert adjusted_rand_score(truth, model.labels_) > 0.9
+        assert np.isfinite(model.objective_).all()
+
+    @pytest.mark.parametrize(("n", "k"), [(2, 1), (2, 2), (5, 5), (6, 1), (7, 6)])
+    @pytest.mark.parametrize("init", ["graph", "kmeans", "random"])
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    def test_few_samples(self, n, k, init, indicator):
+        rng = np.random.default_rng(0)
+        views = [rng.standard_normal((n, 4)), rng.standard_normal((n, 3))]
+        model = fitted(views, k=k, init=init, indicator=indicator)
+        assert model.labels_.shape == (n,)
+        if indicator == "discrete":
+            assert np.unique(model.labels_).size == k
+        assert np.isfinite(model.transform(views)).all()
+
+    @pytest.mark.parametrize("init", ["graph", "kmeans", "random"])
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    def test_all_samples_alike(self, init, indicator):
+        views = [np.tile([1.0, 2.0, 3.0], (12, 1)), np.tile([1.0, 0.0], (12, 1))]
+        model = fitted(views, init=init, indicator=indicator)
+        assert np.isfinite(model.objective_).all()
+        assert np.unique(model.labels_).size == 3
+
+    @pytest.mark.filterwarnings("ignore:view 'view1' is:UserWarning")
+    def test_a_constant_view_takes_no_part(self):
+        views, truth = blobs(widths=(8,))
+        for constant in (np.zeros((90, 3)), np.full((90, 3), 5.0)):
+            model = fitted([*views, constant])
+            assert adjusted_rand_score(truth, model.labels_) > 0.95
+
+    def test_zero_rows(self):
+        views, _ = blobs()
+        for X in views:
+            X[:5] = 0.0
+        model = fitted(views)
+        assert np.isfinite(model.transform(views)).all()
+
+    def test_wide_and_narrow(self):
+        views, truth = blobs(widths=(500, 1, 2))
+        assert adjusted_rand_score(truth, fitted(views).labels_) > 0.9
+
+    def test_strided_and_fortran_views(self):
+        views, _ = blobs()
+        odd = [np.asfortranarray(views[0]), np.repeat(views[1], 2, axis=1)[:, ::2]]
+        np.testing.assert_array_equal(fitted(odd).labels_, fitted(views).labels_)
+
+    def test_memory_map(self, tmp_path):
+        views, _ = blobs()
+        paths = [tmp_path / f"{v}.npy" for v in range(2)]
+        for path, X in zip(paths, views, strict=True):
+            np.save(path, X)
+        mapped = [np.load(path, mmap_mode="r") for path in paths]
+        np.testing.assert_array_equal(fitted(mapped).labels_, fitted(views).labels_)
+
+    def test_frames(self):
+        views, _ = blobs()
+        frames = [
+            pd.DataFrame(X, columns=[f"f{v}_{d}" for d in range(X.shape[1])])
+            for v, X in enumerate(views)
+        ]
+        model = fitted(frames)
+        np.testing.assert_array_equal(model.labels_, fitted(views).labels_)
+        assert list(model.feature_names_in_[1]) == list(frames[1].columns)
+        with pytest.raises(ValueError, match="view 'view1': feature 0 is named 'f1_5'"):
+            model.predict([frames[0], frames[1].iloc[:, ::-1]])
+
+    def test_integers(self):
+        views, _ = blobs()
+        counts = [np.round(np.abs(4 * X)).astype(np.int32) for X in views]
+        as_float = fitted([X.astype(np.float64) for X in counts])
+        np.testing.assert_array_equal(fitted(counts).labels_, as_float.labels_)
+
+
+class TestStarts:
+    def test_given_labels_and_indicator(self):
+        views, truth = blobs()
+        by_labels = fitted(views, init=truth, max_iter=2)
+        by_indicator = fitted(views, init=indicator_of(truth, 3), max_iter=2)
+        np.testing.assert_allclose(by_labels.objective_, by_indicator.objective_)
+
+    def test_a_clear_start_stays(self):
+        views, truth = blobs()
+        assert adjusted_rand_score(truth, fitted(views, init=truth).labels_) == 1.0
+
+    def test_several_starts_end_no_higher_than_the_first(self):
+        views, _ = blobs(spread=2.5)
+        one = fitted(views, init="random", n_init=1)
+        many = fitted(views, init="random", n_init=6)
+        assert many.objective_[-1] <= one.objective_[-1]
+
+    def test_a_collapse_is_ranked_last(self):
+        fine = module._Candidate(_WithObjective(2.0), None, None, None, collapsed=False)
+        collapsed = module._Candidate(_WithObjective(0.1), None, None, None, collapsed=True)
+        assert fine.key < collapsed.key
+
+    def test_the_zero_model_is_warned_of(self):
+        views, _ = blobs()
+        with pytest.warns(ConvergenceWarning, match="gamma=1000.0 is too large.*smaller gamma"):
+            model = MMC(3, gamma=1000.0, random_state=0).fit(views)
+        assert np.unique(model.labels_).size == 3
+
+    @pytest.mark.parametrize("gamma", [1e-4, 1e-3, 0.01, 0.1])
+    @pytest.mark.parametrize("n_views", [1, 2, 3, 5])
+    def test_usual_gammas_do_not_end_in_the_zero_basin(self, gamma, n_views):
+        views, truth = blobs(widths=(8,) * n_views)
+        model = fitted(views, gamma=gamma)
+        prediction = model.transform(views)
+        assert np.sum(prediction**2) > 0.1
+        assert adjusted_rand_score(truth, model.predict(views)) > 0.9
+
+
+class _WithObjective:
+    def __init__(self, value):
+        self.objective = [value]
+
+
+class TestErrors:
+    views, _ = blobs()
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"n_clusters": 0}, "'n_clusters' parameter of MMC must be an int in the range"),
+            ({"n_clusters": 2.5}, "'n_clusters' parameter of MMC"),
+            ({"n_clusters": 91}, "n_clusters=91 is more than the 90 samples"),
+            ({"rank": 2}, "rank=2 is less than n_clusters=3: the prediction has at most that rank"),
+            ({"gamma": -0.1}, "'gamma' parameter of MMC must be a float in the range"),
+            ({"penalty": "l1"}, "'penalty' parameter of MMC must be a str among"),
+            ({"indicator": "soft"}, "'indicator' parameter"),
+            ({"init": "spectral"}, "'init' parameter"),
+            ({"init": [0, 1, 2]}, r"init has shape \(3,\)"),
+            ({"normalize": "l2"}, "'normalize' parameter"),
+            ({"max_iter": 0}, "'max_iter' parameter"),
+            ({"n_init": 0}, "'n_init' parameter"),
+            ({"tol": -1.0}, "'tol' parameter"),
+        ],
+    )
+    def test_parameters(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            MMC(**{"n_clusters": 3, **options}).fit(self.views)
+
+    def test_one_sample(self):
+        with pytest.raises(ValueError, match=r"received 1 sample\(s\)"):
+            MMC(1).fit([np.ones((1, 3))])
+
+    def test_not_fitted(self):
+        with pytest.raises(NotFittedError):
+            MMC(3).predict(self.views)
+
+    def test_other_views_at_predict(self):
+        model = fitted({"a": self.views[0], "b": self.views[1]})
+        with pytest.raises(ValueError, match=r"received 1 view\(s\)"):
+            model.predict(self.views[:1])
+        with pytest.raises(ValueError, match="view 'a' has 6 features; fit saw 8"):
+            model.predict(self.views[::-1])
+        with pytest.raises(ValueError, match="received views named 'a', 'c'"):
+            model.predict({"a": self.views[0], "c": self.views[1]})
+        swapped = {"b": self.views[1], "a": self.views[0]}
+        np.testing.assert_array_equal(model.predict(swapped), model.predict(self.views))
+
+    @pytest.mark.parametrize(
+        ("normalize", "scale"), [(None, 1e80), ("columns", 1e170), ("columns", 1e-170)]
+    )
+    def test_scales_that_overflow(self, normalize, scale):
+        views = [self.views[0], scale * self.views[1]]
+        with pytest.raises(
+            ValueError, match=r"view 'view1' has entries of size .*normalize='rows'"
+        ):
+            MMC(3, normalize=normalize).fit(views)
+
+    def test_a_failed_fit_leaves_an_earlier_one(self):
+        model = fitted(self.views)
+        labels = model.labels_
+        with pytest.raises(ValueError, match="holds nan"):
+            model.fit([np.full((4, 2), np.nan)])
+        assert model.labels_ is labels
+
+
+class TestProgress:
+    def test_silent_by_default(self, capsys):
+        fitted(blobs()[0])
+        assert capsys.readouterr() == ("", "")
+
+    def test_a_bar_with_the_objective(self, capsys):
+        model = fitted(blobs()[0], verbose=1)
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert "MMC [" in err
+        assert f"objective {model.objective_[0]:.6g}" in err
+
+    def test_not_converged(self):
+        with pytest.warns(ConvergenceWarning, match="still falling after max_iter=1 sweeps"):
+            MMC(3, max_iter=1, random_state=0).fit(blobs()[0])
+
+    def test_interrupt_leaves_a_fitted_estimator(self, monkeypatch):
+        views, _ = blobs()
+
+        def interrupt(self, done, word):
+            if done == 2:
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(module.ProgressBar, "step", interrupt)
+        with pytest.warns(ConvergenceWarning, match="interrupted: .* 2 sweeps"):
+            model = MMC(3, random_state=0, tol=0.0).fit(views)
+        assert model.n_iter_ == 2
+        assert model.predict(views).shape == (90,)
+
+    def test_interrupt_in_a_later_start_keeps_the_best_so_far(self, monkeypatch):
+        views, _ = blobs()
+        calls = []
+        real = module._STARTS["random"]
+
+        def start(*args):
+            calls.append(1)
+            if len(calls) == 3:
+                raise KeyboardInterrupt
+            return real(*args)
+
+        monkeypatch.setitem(module._STARTS, "random", start)
+        with pytest.warns(ConvergenceWarning, match="interrupted"):
+            model = MMC(3, init="random", n_init=5, random_state=0, tol=0.1).fit(views)
+        assert len(calls) == 3
+        assert model.labels_.shape == (90,)
+
+
+@pytest.mark.data
+class TestRealData:
+    def test_news_in_three_sources(self, data_dir):
+        from manyview.datasets import read_views
+
+        views, y = read_views(data_dir / "3sources.npz")
+        model = fitted(views, k=6)
+        assert all(sp.issparse(X) for X in views)
+        assert adjusted_rand_score(y, model.labels_) > 0.3
+        kept = [np.count_nonzero(W[:-1].any(axis=1)) for W in model.view_factors_]
+        assert sum(kept) < 0.5 * sum(views.n_features)
+
+    def test_samples_that_lack_a_view(self, data_dir):
+        from manyview.datasets import read_views
+
+        views, y = read_views(data_dir / "3sources_all416_incomplete.npz")
+        assert views.present is not None
+        assert not views.present.all()
+        model = fitted(views, k=6)
+        assert adjusted_rand_score(y, model.labels_) > 0.3

@@ -1,0 +1,117 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from manyview.mmc import fit as module
+from manyview.mmc.fit import Problem, fit
+from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator
+from manyview.mmc.initial_factors import start_factors
+from manyview.mmc.labels import indicator_of
+from manyview.mmc.model import Moments, interaction, objective
+from manyview.mmc.penalty import Frobenius, RowSparse
+
+INDICATORS = {"discrete": DiscreteIndicator, "orthogonal": OrthogonalIndicator}
+PENALTIES = {"l21": RowSparse, "frobenius": Frobenius}
+
+
+def run(c, *, gamma=0.01, penalty="l21", indicator="discrete", sweeps=8, cg_steps=4, tol=0.0, **kw):
+    problem = Problem(
+        PENALTIES[penalty](), gamma, INDICATORS[indicator](), sweeps, tol, cg_steps=cg_steps
+    )
+    problem.indicator.start(c.engine, indicator_of(np.arange(c.engine.n_samples) % 3, 3))
+    factors, moments = start_factors(c.engine, 3, 5, seed=0)
+    return problem, fit(c.engine, problem, factors, moments, **kw)
+
+
+@settings(max_examples=25)
+@given(
+    seed=st.integers(0, 10**4),
+    cg_steps=st.integers(1, 6),
+    sparse=st.booleans(),
+    gamma=st.sampled_from([0.0, 1e-3, 0.01, 0.1, 1.0]),
+    views=st.integers(1, 4),
+)
+@pytest.mark.parametrize("indicator", INDICATORS)
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_objective_never_rises(case, penalty, indicator, seed, cg_steps, sparse, gamma, views):
+    c = case(seed, n=21, widths=(4, 3, 2, 3)[:views], sparse=sparse)
+    _, fitted = run(c, gamma=gamma, penalty=penalty, indicator=indicator, cg_steps=cg_steps)
+    rises = np.diff(fitted.objective)
+    assert (rises <= 1e-9 * (1 + np.abs(fitted.objective[:-1]))).all()
+
+
+@pytest.mark.parametrize("indicator", INDICATORS)
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_state_and_result_belong_together(case, penalty, indicator):
+    c = case(3)
+    problem, fitted = run(c, penalty=penalty, indicator=indicator, gamma=0.05)
+    F = c.engine.gather("indicator")
+    np.testing.assert_allclose(F.T @ F, np.eye(3), atol=1e-9)
+    P = interaction([Z @ W for Z, W in zip(c.Z, fitted.factors.views, strict=True)])
+    explicit = Moments(P.T @ P, P.T @ F)
+    value = objective(fitted.factors, explicit, problem.penalty, 0.05)
+    assert fitted.objective[-1] == pytest.approx(value, rel=1e-8)
+
+
+def test_rows_go_to_zero_and_leave_the_work(case):
+    c = case(5, n=200, widths=(60, 40))
+    _, fitted = run(c, gamma=0.2, sweeps=40)
+    for v, W in enumerate(fitted.factors.views):
+        active = np.flatnonzero(W[:-1].any(axis=1))
+        assert active.size < W.shape[0] - 1
+        held = c.engine.scalings[v].active
+        if held is not None:
+            assert c.engine.blocks[0].views[v].x.shape[1] == held.size < W.shape[0] - 1
+            assert np.isin(active, held).all()
+    assert any(scaling.active is not None for scaling in c.engine.scalings)
+
+
+def test_leaving_the_work_changes_nothing(case, monkeypatch):
+    c = case(5, n=200, widths=(60, 40))
+    _, dropped = run(c, gamma=0.2, sweeps=20)
+    monkeypatch.setattr(module, "_drop_features", lambda *args: None)
+    c = case(5, n=200, widths=(60, 40))
+    _, kept = run(c, gamma=0.2, sweeps=20)
+    np.testing.assert_allclose(dropped.objective, kept.objective, rtol=1e-6)
+
+
+def test_stops_when_the_objective_settles(case):
+    c = case(1)
+    _, fitted = run(c, tol=0.05, sweeps=100)
+    assert fitted.converged
+    assert len(fitted.objective) < 100
+    _, short = run(c, tol=0.0, sweeps=2)
+    assert not short.converged
+    assert len(short.objective) == 2
+
+
+def test_interrupt_keeps_the_last_whole_sweep(case):
+    def interrupt(sweep, value):
+        if sweep == 3:
+            raise KeyboardInterrupt
+
+    c = case(1)
+    _, fitted = run(c, on_sweep=interrupt)
+    assert fitted.interrupted
+    assert len(fitted.objective) == 3
+
+
+def test_interrupt_before_the_first_sweep_is_passed_on(case, monkeypatch):
+    def interrupt(*args):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "_sweep", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        run(case(1))
+
+
+def test_start_below_the_zero_model(case):
+    """From there descent cannot end in the zero basin, whose objective is n_clusters."""
+    c = case(2, n=60)
+    problem = Problem(RowSparse(), 0.01, DiscreteIndicator(), 1, 0.0)
+    truth = np.random.default_rng(2).integers(0, 3, 60)
+    problem.indicator.start(c.engine, indicator_of(truth, 3))
+    factors, moments = start_factors(c.engine, 3, 5, seed=0)
+    factors, moments = module._balanced(c.engine, problem, factors, moments)
+    assert objective(factors, moments, problem.penalty, problem.gamma) < 3.0

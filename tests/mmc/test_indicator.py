@@ -1,0 +1,131 @@
+from itertools import product
+
+import numpy as np
+import pytest
+import scipy.linalg
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator, indicator_named
+from manyview.mmc.labels import indicator_of
+
+seeds = given(seed=st.integers(0, 10**4))
+
+
+def criterion(prediction, labels, k):
+    sizes = np.bincount(labels, minlength=k)
+    own = np.bincount(labels, weights=prediction[np.arange(len(labels)), labels], minlength=k)
+    return np.sum(own / np.sqrt(sizes))
+
+
+def start_discrete(c, labels, k=3):
+    c.set_indicator(indicator_of(labels, k))
+    DiscreteIndicator().start(c.engine, c.F)
+
+
+class TestOrthogonal:
+    @seeds
+    def test_is_the_polar_factor(self, case, seed):
+        c = case(seed)
+        moments = OrthogonalIndicator().update(c.engine, c.factors, c.moments)
+        F = c.engine.gather("indicator")
+        expected, _ = scipy.linalg.polar(c.P @ c.factors.clusters.T)
+        np.testing.assert_allclose(F, expected, atol=1e-6)
+        np.testing.assert_allclose(F.T @ F, np.eye(3), atol=1e-9)
+        np.testing.assert_allclose(moments.cross, c.P.T @ F, atol=1e-8)
+
+    @pytest.mark.parametrize("missing", [1, 2, 3])
+    def test_stays_orthonormal_where_the_prediction_lacks_rank(self, case, missing):
+        c = case(1)
+        clusters = c.factors.clusters.copy()
+        clusters[:missing] = 0.0
+        c.factors = c.factors.with_clusters(clusters)
+        before = c.F
+        OrthogonalIndicator().update(c.engine, c.factors, c.moments)
+        F = c.engine.gather("indicator")
+        np.testing.assert_allclose(F.T @ F, np.eye(3), atol=1e-9)
+        prediction = c.P @ clusters.T
+        assert np.sum(prediction * F) >= np.sum(prediction * before) - 1e-9
+        np.testing.assert_allclose(
+            np.sum(prediction * F), np.linalg.svd(prediction)[1].sum(), rtol=1e-8
+        )
+
+    def test_ill_conditioned_prediction(self, case):
+        c = case(2)
+        clusters = c.factors.clusters.copy()
+        clusters[1] = clusters[0] + 1e-6 * clusters[1]
+        c.factors = c.factors.with_clusters(clusters)
+        OrthogonalIndicator().update(c.engine, c.factors, c.moments)
+        F = c.engine.gather("indicator")
+        np.testing.assert_allclose(F.T @ F, np.eye(3), atol=1e-9)
+
+    def test_float32(self, case):
+        c = case(2, dtype=np.float32)
+        OrthogonalIndicator().update(c.engine, c.factors, c.moments)
+        F = c.engine.gather("indicator")
+        assert F.dtype == np.float32
+        np.testing.assert_allclose(F.T @ F, np.eye(3), atol=1e-5)
+
+
+class TestDiscrete:
+    @seeds
+    def test_never_lowers_the_criterion_nor_empties_a_cluster(self, case, seed):
+        c = case(seed)
+        labels = c.rng.permutation(np.arange(24) % 3)
+        start_discrete(c, labels)
+        prediction = c.P @ c.factors.clusters.T
+        moments = DiscreteIndicator().update(c.engine, c.factors, c.moments)
+        new, F = c.engine.gather("labels"), c.engine.gather("indicator")
+        assert np.bincount(new, minlength=3).min() > 0
+        assert criterion(prediction, new, 3) >= criterion(prediction, labels, 3) - 1e-9
+        np.testing.assert_allclose(F, indicator_of(new, 3))
+        np.testing.assert_allclose(F.T @ F, np.eye(3), atol=1e-12)
+        np.testing.assert_allclose(moments.cross, c.P.T @ F, atol=1e-9)
+
+    @seeds
+    def test_no_single_move_is_left_that_gains(self, case, seed):
+        c = case(seed, n=12)
+        start_discrete(c, np.arange(12) % 3)
+        step = DiscreteIndicator()
+        step.rounds = 200
+        step.update(c.engine, c.factors, c.moments)
+        labels = c.engine.gather("labels")
+        prediction = c.P @ c.factors.clusters.T
+        best = criterion(prediction, labels, 3)
+        for n, k in product(range(12), range(3)):
+            moved = labels.copy()
+            moved[n] = k
+            if np.bincount(moved, minlength=3).min() > 0:
+                assert criterion(prediction, moved, 3) <= best + 1e-6 * abs(best)
+
+    def test_perfect_prediction_is_recovered(self, case):
+        c = case(0, rank=3, widths=(4, 3))
+        truth = np.arange(24) % 3
+        c.P = indicator_of(truth, 3)
+        c.factors = c.factors.with_clusters(np.eye(3))
+        wrong = truth.copy()
+        wrong[:6] = (wrong[:6] + 1) % 3
+        start_discrete(c, wrong)
+        for block in c.engine.blocks:
+            block.state["projections"] = [indicator_of(truth, 3)[block.rows], np.ones((1, 3))]
+        DiscreteIndicator().update(c.engine, c.factors, c.moments)
+        np.testing.assert_array_equal(c.engine.gather("labels"), truth)
+
+    def test_a_zero_prediction_moves_nobody(self, case):
+        c = case(0)
+        c.factors = c.factors.with_clusters(0 * c.factors.clusters)
+        labels = np.arange(24) % 3
+        start_discrete(c, labels)
+        DiscreteIndicator().update(c.engine, c.factors, c.moments)
+        np.testing.assert_array_equal(c.engine.gather("labels"), labels)
+
+    def test_singletons_stay(self, case):
+        c = case(0, n=3, widths=(2, 2))
+        start_discrete(c, np.arange(3))
+        DiscreteIndicator().update(c.engine, c.factors, c.moments)
+        np.testing.assert_array_equal(c.engine.gather("labels"), np.arange(3))
+
+
+def test_named():
+    assert isinstance(indicator_named("discrete"), DiscreteIndicator)
+    assert isinstance(indicator_named("orthogonal"), OrthogonalIndicator)

@@ -1,0 +1,133 @@
+import numpy as np
+import pytest
+import scipy.linalg
+import scipy.sparse as sp
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
+from manyview.engine import LocalEngine
+from manyview.mmc import init
+from manyview.mmc.init import as_labels, given_start, graph_start, kmeans_start, random_start
+from manyview.mmc.labels import indicator_of
+from manyview.views import as_views
+
+NORMALIZE = ["rows", "columns", None]
+
+
+def blobs(n=90, *, sparse=False, seed=0):
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n) % 3
+    views = [4 * rng.standard_normal((3, d))[truth] + rng.standard_normal((n, d)) for d in (6, 4)]
+    return [sp.csr_array(X) if sparse else X for X in views], truth
+
+
+def scaled(views, normalize):
+    out = []
+    for X in views:
+        X = X.toarray() if sp.issparse(X) else X
+        if normalize == "rows":
+            X = X / np.linalg.norm(X, axis=1, keepdims=True)
+        elif normalize == "columns":
+            X = (X - X.mean(axis=0)) / X.std(axis=0)
+        out.append(X)
+    return out
+
+
+@pytest.mark.parametrize("normalize", NORMALIZE)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_neighbours_are_the_largest_product_kernels(normalize, sparse):
+    views, _ = blobs(sparse=sparse)
+    engine = LocalEngine(as_views(views), normalize=normalize)
+    marks = np.array([3, 17, 40, 41, 77])
+    graph = init._nearest(engine, marks, 2).toarray()
+    kernel = np.prod([1 + X @ X[marks].T for X in scaled(views, normalize)], axis=0)
+    for n in range(90):
+        top = np.sort(kernel[n])[-2:]
+        np.testing.assert_allclose(np.sort(graph[n])[-2:], np.maximum(top, 1e-12), rtol=1e-6)
+        assert np.count_nonzero(graph[n]) == 2
+
+
+@pytest.mark.parametrize("limit", [4000, 10], ids=["exact", "landmarks"])
+@pytest.mark.parametrize("normalize", NORMALIZE)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_graph_finds_clear_clusters(monkeypatch, limit, normalize, sparse):
+    monkeypatch.setattr(init, "EXACT_LIMIT", limit)
+    monkeypatch.setattr(init, "N_LANDMARKS", 40)
+    views, truth = blobs(sparse=sparse)
+    engine = LocalEngine(as_views(views), normalize=normalize)
+    labels = graph_start(engine, 3, np.random.default_rng(0))
+    assert adjusted_rand_score(truth, labels) > 0.95
+
+
+def test_nothing_square_beyond_the_limit(monkeypatch):
+    monkeypatch.setattr(init, "EXACT_LIMIT", 50)
+    monkeypatch.setattr(init, "N_LANDMARKS", 20)
+    shapes = []
+    real = init._similarity
+
+    def watched(*args):
+        products = real(*args)
+        shapes.append(products.shape)
+        return products
+
+    monkeypatch.setattr(init, "_similarity", watched)
+    views, _ = blobs(300)
+    graph_start(LocalEngine(as_views(views), normalize="rows"), 3, np.random.default_rng(0))
+    assert {columns for _, columns in shapes} == {20}
+
+
+@pytest.mark.parametrize("normalize", NORMALIZE)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_kmeans_is_a_fixed_point_of_lloyd_on_the_concatenation(normalize, sparse):
+    views, _ = blobs(sparse=sparse)
+    engine = LocalEngine(as_views(views), normalize=normalize)
+    labels = kmeans_start(engine, 3, np.random.default_rng(0))
+    beside = np.hstack(scaled(views, normalize))
+    centres = np.stack([beside[labels == k].mean(axis=0) for k in range(3)])
+    distances = ((beside[:, None] - centres) ** 2).sum(axis=2)
+    np.testing.assert_array_equal(distances.argmin(axis=1), labels)
+    best = KMeans(3, n_init=10, random_state=0).fit(beside).inertia_
+    assert distances.min(axis=1).sum() <= 1.001 * best
+
+
+def test_kmeans_from_a_sample_of_the_rows():
+    views, truth = blobs(3000)
+    engine = LocalEngine(as_views(views), normalize=None)
+    labels = kmeans_start(engine, 3, np.random.default_rng(0))
+    assert adjusted_rand_score(truth, labels) > 0.95
+
+
+def test_random_start_is_balanced():
+    views, _ = blobs(90)
+    engine = LocalEngine(as_views(views), normalize="rows")
+    labels = random_start(engine, 4, np.random.default_rng(0))
+    assert sorted(np.bincount(labels)) == [22, 22, 23, 23]
+
+
+class TestGiven:
+    def test_labels_of_any_type(self):
+        F = given_start(["b", "a", "b", "c"], 4, 3)
+        np.testing.assert_allclose(F, indicator_of(np.array([1, 0, 1, 2]), 3))
+
+    def test_indicator_is_made_orthonormal(self):
+        G = np.random.default_rng(0).standard_normal((6, 2))
+        expected, _ = scipy.linalg.polar(G)
+        np.testing.assert_allclose(given_start(G, 6, 2), expected, atol=1e-9)
+
+    @pytest.mark.parametrize(
+        ("array", "message"),
+        [
+            ([0, 0, 1, 1], "init holds 2 different labels; expected n_clusters=3"),
+            ([0, 1, 2], r"init has shape \(3,\); expected labels of shape \(4,\)"),
+            (np.ones((4, 3)), "init has 3 columns but rank 1"),
+            (np.full((4, 3), np.nan), "not finite"),
+            (np.ones((4, 2)), r"init has shape \(4, 2\)"),
+        ],
+    )
+    def test_refused(self, array, message):
+        with pytest.raises(ValueError, match=message):
+            given_start(array, 4, 3)
+
+    def test_indicator_as_labels(self):
+        F = -indicator_of(np.array([1, 0, 1, 2]), 3)
+        np.testing.assert_array_equal(as_labels(F), [1, 0, 1, 2])

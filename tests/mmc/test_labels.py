@@ -1,0 +1,32 @@
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manyview.mmc.labels import cluster_rows, effective_clusters, indicator_of, without_empty
+
+
+@given(labels=st.lists(st.integers(0, 4), min_size=5, max_size=30))
+def test_no_cluster_stays_empty_and_few_samples_move(labels):
+    labels = np.array(labels)
+    mended = without_empty(labels, 5)
+    missing = 5 - np.unique(labels).size
+    assert np.unique(mended).size == 5
+    assert np.count_nonzero(mended != labels) == missing
+
+
+@given(labels=st.permutations(list(range(4)) * 3))
+def test_indicator_has_orthonormal_columns(labels):
+    F = indicator_of(np.array(labels), 4)
+    np.testing.assert_allclose(F.T @ F, np.eye(4), atol=1e-12)
+    np.testing.assert_array_equal(F.argmax(axis=1), labels)
+
+
+def test_effective_clusters():
+    assert np.isclose(effective_clusters(np.arange(6) % 3), 3.0)
+    assert np.isclose(effective_clusters(np.zeros(5, dtype=np.intp)), 1.0)
+    assert 1.0 < effective_clusters(np.array([0] * 98 + [1, 2])) < 1.2
+
+
+def test_fewer_distinct_rows_than_clusters():
+    labels, _ = cluster_rows(np.zeros((6, 2)), 3, np.random.default_rng(0))
+    assert np.unique(labels).size == 3
