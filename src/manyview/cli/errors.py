@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -15,6 +16,15 @@ __all__ = ["BAD_INPUT", "INTERRUPTED", "Commands"]
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+
+# where data, parameters and files are checked; nothing behind them refuses input
+_CHECKS = (
+    "manyview.base",
+    "manyview.cli",
+    "manyview.datasets",
+    "manyview.mmc.estimator",
+    "manyview.views",
+)
 
 
 class Commands(TyperGroup):
@@ -40,7 +50,9 @@ def _exit_code(run: Callable[[], Any]) -> int:
     # an interrupt is an exception in some versions of typer and a result in others
     except (KeyboardInterrupt, typer.Abort):
         result = INTERRUPTED
-    except (OSError, ValueError, FloatingPointError) as error:
+    except (OSError, ValueError) as error:
+        if isinstance(error, ValueError) and not _raised_by_checks(error):
+            raise
         _say("error", _told(error))
         return BAD_INPUT
     except Exception as error:
@@ -63,6 +75,14 @@ def _warnings_as_lines() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
         yield
+
+
+def _raised_by_checks(error: ValueError) -> bool:
+    """Tell an error of the input from arrays that do not fit somewhere in the numerics."""
+    frames = traceback.walk_tb(error.__traceback__)
+    modules = [str(frame.f_globals.get("__name__")) for frame, _ in frames]
+    ours = [module for module in modules if module.startswith("manyview.")]
+    return not ours or ours[-1].startswith(_CHECKS)
 
 
 def _told(error: Exception) -> str:

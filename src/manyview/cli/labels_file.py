@@ -35,7 +35,7 @@ def check_labels_path(path: Path, data: Path, *, force: bool) -> None:
         raise IsADirectoryError(f"{path} is a folder; expected the name of a file for the labels")
     if path.exists():
         if not path.is_file():
-            raise ValueError(f"{path} is a device; use --out - for standard output")
+            raise ValueError(f"{path} is not a regular file; use --out - for standard output")
         if data.exists() and path.samefile(data):
             raise ValueError(f"the labels would replace the data {data}; give another --out")
         if not force:

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyview.engine import Block, LocalEngine, Sums, Update
-from manyview.mmc.model import Factors, Moments, interaction
+from manyview.engine import Block, LocalEngine, Sums
+from manyview.mmc.model import Factors, Moments, project_all
 
 __all__ = ["start_factors"]
 
@@ -37,13 +37,10 @@ def start_factors(
         norms = np.linalg.norm(parts, axis=0)
         parts = parts / np.where(norms > 0, norms, 1.0)
         factors.append(np.vstack([parts, np.ones(rank)]).astype(engine.dtype))
-    folded = [
-        scaling.fold(factor) for scaling, factor in zip(engine.scalings, factors, strict=True)
-    ]
-    gram, cross = engine.update(_project_all_kernel, folded)
-    ridge = 0.01 * np.trace(gram) / rank
-    clusters = np.linalg.solve(gram + ridge * np.eye(rank), cross).T.astype(engine.dtype)
-    return Factors(tuple(factors), clusters), Moments(gram, cross)
+    moments = project_all(engine, tuple(factors))
+    ridge = 0.01 * np.trace(moments.gram) / rank
+    clusters = np.linalg.solve(moments.gram + ridge * np.eye(rank), moments.cross).T
+    return Factors(tuple(factors), clusters.astype(engine.dtype)), moments
 
 
 def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Sums:
@@ -55,10 +52,3 @@ def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Su
     chosen = np.floor(drawn * parts) == columns // n_clusters
     weights = (indicator[:, columns % n_clusters] * chosen).astype(indicator.dtype)
     return tuple(view.pull(weights) for view in block.views)
-
-
-def _project_all_kernel(block: Block, factors: list[Any]) -> Update:
-    projections = [view.project(factor) for view, factor in zip(block.views, factors, strict=True)]
-    embedding = interaction(projections)
-    cross = embedding.T @ block.state["indicator"]
-    return {"projections": projections}, (embedding.T @ embedding, cross)

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyview.engine import Block, Sums, Update
+from manyview.engine import Block, LocalEngine, Sums, Update
 from manyview.engine.scaling import Folded
 from manyview.mmc.penalty import Penalty
 
@@ -31,6 +31,7 @@ __all__ = [
     "interaction",
     "normal_kernel",
     "objective",
+    "project_all",
     "project_kernel",
     "rescale_kernel",
     "residual_kernel",
@@ -156,6 +157,14 @@ def project_kernel(block: Block, v: int, factor: Folded) -> Update:
     )
 
 
+def project_all(engine: LocalEngine, factors: tuple[Matrix, ...]) -> Moments:
+    """Set the projections of all views, and return the moments."""
+    folded = [
+        scaling.fold(factor) for scaling, factor in zip(engine.scalings, factors, strict=True)
+    ]
+    return Moments(*engine.update(_project_all_kernel, folded))
+
+
 def rescale_kernel(block: Block, scales: list[float]) -> Update:
     """Multiply the projection of each view by a number."""
     projections = block.state["projections"]
@@ -173,3 +182,10 @@ def _gram_with_bias(others: Matrix | None, block: Block) -> Matrix:
     rows = block.state["indicator"].shape[0]
     rank = block.state["projections"][0].shape[1]
     return np.full((rank, rank), float(rows))
+
+
+def _project_all_kernel(block: Block, factors: list[Folded]) -> Update:
+    projections = [view.project(factor) for view, factor in zip(block.views, factors, strict=True)]
+    embedding = interaction(projections)
+    cross = embedding.T @ block.state["indicator"]
+    return {"projections": projections}, (embedding.T @ embedding, cross)
