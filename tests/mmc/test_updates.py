@@ -11,14 +11,15 @@ from manyview.mmc.updates import updated_cluster_factor, updated_view_factor
 PENALTIES = [RowSparse(), Frobenius()]
 
 
-def view_factor(c, v, penalty, gamma, steps):
+def view_factor(c, v, penalty, gamma, steps, value=-np.inf):
     return updated_view_factor(
         c.engine,
         c.factors,
         v,
         penalty=penalty,
         gamma=gamma,
-        energy=c.engine.column_energy(v),
+        columns=c.engine.column_moments(v),
+        value=value,
         steps=steps,
     )
 

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.engine.scaling import Folded
+from manyview.engine.scaling import Folded, Pulled
 
 __all__ = ["Block", "RowView", "Sums", "Update", "row_norms"]
 
@@ -46,16 +46,15 @@ class RowView:
         projected += factor.bias
         return projected
 
-    def pull(self, rows: Matrix) -> Matrix:
-        """Return Z' M for these rows, with two last rows: the scaled and the plain column sums."""
-        plain_sum = rows.sum(axis=0)
+    def pull(self, rows: Matrix) -> Pulled:
+        """Return Z' M for these rows, before :meth:`Scaling.unfold`."""
+        # a product with ones is several times faster than a sum over the first axis
+        plain_sum = np.ones(rows.shape[0], dtype=rows.dtype) @ rows
         if self.scale is None:
             scaled, scaled_sum = rows, plain_sum
         else:
-            scaled = rows * self.scale[:, None]
-            scaled_sum = scaled.sum(axis=0)
-        pulled = self._values(rows.dtype).T @ scaled
-        return np.vstack([pulled, scaled_sum, plain_sum])
+            scaled, scaled_sum = rows * self.scale[:, None], self.scale @ rows
+        return Pulled(self._values(rows.dtype).T @ scaled, scaled_sum, plain_sum)
 
     def restrict(self, active: npt.NDArray[np.intp]) -> RowView:
         """Return a copy of these rows that holds the features `active` only."""

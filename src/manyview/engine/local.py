@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import operator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -87,11 +88,11 @@ class LocalEngine:
             finally:
                 del self._pool
 
-    def sum(self, kernel: Callable[..., Sums], *args: Any) -> tuple[Matrix, ...]:
+    def sum(self, kernel: Callable[..., Sums], *args: Any) -> Sums:
         """Return the sums over blocks of what ``kernel(block, *args)`` returns."""
         return _added(self._map(lambda block: kernel(block, *args)))
 
-    def update(self, kernel: Callable[..., Update], *args: Any) -> tuple[Matrix, ...]:
+    def update(self, kernel: Callable[..., Update], *args: Any) -> Sums:
         """Put the state that ``kernel(block, *args)`` returns into each block; sum the rest.
 
         Nothing changes before all blocks are done, so that an interrupt leaves them as they were.
@@ -130,6 +131,18 @@ class LocalEngine:
         """Return a state of all blocks as one array."""
         return np.concatenate([block.state[name] for block in self.blocks])
 
+    def snapshot(self, *names: str) -> list[dict[str, Any]]:
+        """Return some of the blocks' state, to be put back by :meth:`restore`.
+
+        Kernels replace arrays and do not write into them, so that nothing is copied.
+        """
+        return [{name: block.state.get(name) for name in names} for block in self.blocks]
+
+    def restore(self, snapshot: list[dict[str, Any]]) -> None:
+        """Put back the state of a snapshot."""
+        for block, state in zip(self.blocks, snapshot, strict=True):
+            block.state.update(state)
+
     def take(self, samples: npt.NDArray[np.intp]) -> list[RowView]:
         """Return some samples' rows of every view."""
         taken = []
@@ -139,15 +152,18 @@ class LocalEngine:
             taken.append(RowView(_in_precision(array[samples], self.dtype), scale))
         return taken
 
-    def column_energy(self, v: int) -> npt.NDArray[np.float64]:
-        """Return the sum of squares of every column of the scaled view `v`, bias last."""
+    def column_moments(self, v: int) -> tuple[Matrix, Matrix]:
+        """Return the mean and the mean square of every column of the scaled view `v`, bias last."""
         scaling = self.scalings[v]
+        ones = np.ones((self.n_samples, 1), dtype=self.dtype)
+        (pulled,) = self.sum(_pull_rows, v, ones)
         if scaling.width is None or scaling.centre is None:
             (squares,) = self.sum(_squares, v)
         else:
             (squares,) = self.sum(_column_deviations, v, scaling.centre)
             squares = squares * scaling.width**2
-        return np.append(squares, float(self.n_samples))
+        mean = scaling.unfold(pulled)[:, 0] / self.n_samples
+        return mean, np.append(squares / self.n_samples, 1.0)
 
     def _standardising(self, v: int) -> Scaling:
         total, weight = self.sum(_column_sums, v)
@@ -218,6 +234,10 @@ def _weights(view: RowView) -> npt.NDArray[np.float64]:
     return view.scale.astype(np.float64)
 
 
+def _pull_rows(block: Block, v: int, rows: Matrix) -> Sums:
+    return (block.views[v].pull(rows[block.rows]),)
+
+
 def _squares(block: Block, v: int) -> Sums:
     view = block.views[v]
     weights = _weights(view)
@@ -251,9 +271,16 @@ def _row_of(x: Any) -> npt.NDArray[np.intp]:
     return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
 
 
-def _added(results: Any) -> tuple[Matrix, ...]:
+def _added(results: Iterable[Sums]) -> Sums:
     # always in the order of the blocks, so that threads do not change the sum
     total: list[Any] = []
+    owned = False
     for sums in results:
-        total = [a + b for a, b in zip(total, sums, strict=True)] if total else list(sums)
+        if not total:
+            total = list(sums)
+        elif not owned:
+            total = [a + b for a, b in zip(total, sums, strict=True)]
+            owned = True
+        else:
+            total = [operator.iadd(a, b) for a, b in zip(total, sums, strict=True)]
     return tuple(total)

@@ -13,9 +13,39 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Folded", "Scaling"]
+__all__ = ["Folded", "Pulled", "Scaling"]
 
 Matrix = npt.NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """A sum over rows of products with the raw view; such sums can be added.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_features, rank)
+        X' (scale * M).
+    scaled_sum, plain_sum : ndarray of shape (rank,)
+        Column sums of scale * M and of M.
+    """
+
+    features: Matrix
+    scaled_sum: Matrix
+    plain_sum: Matrix
+
+    def __add__(self, other: Pulled) -> Pulled:
+        return Pulled(
+            self.features + other.features,
+            self.scaled_sum + other.scaled_sum,
+            self.plain_sum + other.plain_sum,
+        )
+
+    def __iadd__(self, other: Pulled) -> Pulled:
+        np.add(self.features, other.features, out=self.features)
+        np.add(self.scaled_sum, other.scaled_sum, out=self.scaled_sum)
+        np.add(self.plain_sum, other.plain_sum, out=self.plain_sum)
+        return self
 
 
 class Folded(NamedTuple):
@@ -59,23 +89,20 @@ class Scaling:
             features = features[self.active]
         return Folded(features, offset, bias)
 
-    def unfold(self, pulled: Matrix) -> Matrix:
+    def unfold(self, pulled: Pulled) -> Matrix:
         """Bring a sum of :meth:`RowView.pull` to the shape of the factor.
 
         Rows of features that no longer take part are zero.
         """
-        features, scaled_sum, plain_sum = pulled[:-2], pulled[-2], pulled[-1]
-        full = np.zeros((self.n_features + 1, pulled.shape[1]), dtype=pulled.dtype)
-        if self.active is None:
-            full[:-1] = features
-        else:
-            full[self.active] = features
+        features = pulled.features
+        full = np.zeros((self.n_features + 1, features.shape[1]), dtype=features.dtype)
+        full[slice(self.n_features) if self.active is None else self.active] = features
         if self.width is not None and self.centre is not None:
-            full[:-1] -= self.centre[:, None] * scaled_sum
+            full[:-1] -= self.centre[:, None] * pulled.scaled_sum
             full[:-1] *= self.width[:, None]
             if self.active is not None:
                 left = np.ones(self.n_features, dtype=bool)
                 left[self.active] = False
                 full[:-1][left] = 0.0
-        full[-1] = plain_sum
+        full[-1] = pulled.plain_sum
         return full

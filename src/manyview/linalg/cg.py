@@ -16,7 +16,7 @@ def conjugate_gradients(
     precondition: Callable[[Array], Array],
     *,
     steps: int,
-    tol: float = 0.0,
+    enough: Callable[[float, float], bool] = lambda gain, total: False,
 ) -> Array:
     """Return a correction ``X`` that brings ``operator(X)`` towards ``residual``.
 
@@ -34,8 +34,9 @@ def conjugate_gradients(
         Product with an approximate inverse of H, symmetric positive semi-definite.
     steps : int
         Most steps taken, one product with H each.
-    tol : float, default=0
-        Stop once the preconditioned residual has fallen below this part of its first norm.
+    enough : callable, optional
+        Given by how much the last step and all steps lowered twice the quadratic; ends the
+        steps by returning True.
 
     Returns
     -------
@@ -53,9 +54,9 @@ def conjugate_gradients(
     preconditioned = precondition(residual)
     direction = preconditioned
     energy = float((residual * preconditioned).sum())
-    floor = tol**2 * energy
-    for step in range(steps):
-        if not energy > floor:
+    total = 0.0
+    for _ in range(steps):
+        if not energy > 0.0:
             break
         image = operator(direction)
         curvature = float((direction * image).sum())
@@ -63,7 +64,9 @@ def conjugate_gradients(
             break
         length = energy / curvature
         correction = correction + length * direction
-        if step + 1 == steps:
+        gain = length * energy
+        total += gain
+        if enough(gain, total):
             break
         residual = residual - length * image
         preconditioned = precondition(residual)

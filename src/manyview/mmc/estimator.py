@@ -211,6 +211,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             ProgressBar("MMC", total=starts * self.max_iter, shown=bool(self.verbose)) as bar,
         ):
             for start in range(starts):
+                for v in range(len(checked)):
+                    engine.restrict(v, None)
                 try:
                     indicator = self._start(engine, rng)
                 except KeyboardInterrupt:
@@ -343,8 +345,6 @@ def _carried_through(
     start: int,
 ) -> _Candidate:
     n_clusters = indicator.shape[1]
-    for v in range(len(engine.scalings)):
-        engine.restrict(v, None)
     problem.indicator.start(engine, indicator)
     seed = int(rng.integers(2**31 - 1))
     factors, moments = start_factors(engine, n_clusters, rank, seed)

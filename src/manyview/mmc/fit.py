@@ -16,17 +16,19 @@ from manyview.mmc.model import (
     Moments,
     balancing_scales,
     objective,
+    project_all,
     project_kernel,
     rescale_kernel,
 )
 from manyview.mmc.penalty import Penalty
-from manyview.mmc.updates import updated_cluster_factor, updated_view_factor
+from manyview.mmc.updates import ColumnMoments, updated_cluster_factor, updated_view_factor
 
 __all__ = ["Fitted", "Problem", "fit"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-CG_STEPS = 4
+CG_STEPS = 30
+_KEPT = ("indicator", "labels")
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Problem:
     tol : float
         Stop when a sweep lowers the objective by less than this part of it.
     cg_steps : int
-        Steps of conjugate gradients for each view factor in each sweep.
+        Most steps of conjugate gradients for each view factor in each sweep.
     """
 
     penalty: Penalty
@@ -94,15 +96,17 @@ def fit(
     The blocks of the engine hold projections and indicator that belong to `factors`, and hold
     those of the result afterwards. An interrupt ends with the last whole sweep.
     """
-    energies = [engine.column_energy(v) for v in range(len(factors.views))]
+    columns = [engine.column_moments(v) for v in range(len(factors.views))]
     fitted = Fitted(*_balanced(engine, problem, factors, moments))
     previous = objective(fitted.factors, fitted.moments, problem.penalty, problem.gamma)
+    whole = engine.snapshot(*_KEPT)
     try:
         for sweep in range(problem.max_iter):
-            factors, moments = _sweep(engine, problem, fitted.factors, fitted.moments, energies)
+            factors, moments = _sweep(engine, problem, fitted.factors, fitted.moments, columns)
             value = objective(factors, moments, problem.penalty, problem.gamma)
             fitted.factors, fitted.moments = factors, moments
             fitted.objective.append(value)
+            whole = engine.snapshot(*_KEPT)
             on_sweep(sweep + 1, value)
             if previous - value <= problem.tol * abs(previous):
                 fitted.converged = True
@@ -112,6 +116,10 @@ def fit(
         if not fitted.objective:
             raise
         fitted.interrupted = True
+        engine.restore(whole)
+        for v in range(len(columns)):
+            engine.restrict(v, None)
+        project_all(engine, fitted.factors.views)
     return fitted
 
 
@@ -120,10 +128,10 @@ def _sweep(
     problem: Problem,
     factors: Factors,
     moments: Moments,
-    energies: list[npt.NDArray[np.float64]],
+    columns: list[ColumnMoments],
 ) -> tuple[Factors, Moments]:
-    for v, energy in enumerate(energies):
-        factors, moments = _view_step(engine, problem, factors, moments, v, energy)
+    for v in range(len(columns)):
+        factors, moments = _view_step(engine, problem, factors, moments, v, columns[v])
         _drop_features(engine, v, factors)
     factors = factors.with_clusters(
         updated_cluster_factor(factors, moments, penalty=problem.penalty, gamma=problem.gamma)
@@ -151,24 +159,25 @@ def _view_step(
     factors: Factors,
     moments: Moments,
     v: int,
-    energy: npt.NDArray[np.float64],
+    columns: ColumnMoments,
 ) -> tuple[Factors, Moments]:
     """Update one view factor; set rows to zero, or take the step back, if that is lower."""
     current = factors.views[v]
+    before = objective(factors, moments, problem.penalty, problem.gamma)
     improved = updated_view_factor(
         engine,
         factors,
         v,
         penalty=problem.penalty,
         gamma=problem.gamma,
-        energy=energy,
+        columns=columns,
+        value=before,
         steps=problem.cg_steps,
     )
     gone = problem.penalty.vanished(improved, current) & improved.any(axis=1)
     candidates = [np.where(gone[:, None], 0.0, improved).astype(improved.dtype)]
     if gone.any():
         candidates.append(improved)
-    before = objective(factors, moments, problem.penalty, problem.gamma)
     slack = 16.0 * float(np.finfo(engine.dtype).eps) * factors.clusters.shape[0]
     for candidate in (*candidates, current):
         folded = engine.scalings[v].fold(candidate)

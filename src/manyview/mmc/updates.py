@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +14,10 @@ from manyview.linalg.sylvester import solve_diagonal_sylvester
 from manyview.mmc.model import Factors, Moments, normal_kernel, residual_kernel
 from manyview.mmc.penalty import Penalty
 
-__all__ = ["updated_cluster_factor", "updated_view_factor"]
+__all__ = ["ColumnMoments", "updated_cluster_factor", "updated_view_factor"]
 
 Matrix = npt.NDArray[np.floating[Any]]
+ColumnMoments: TypeAlias = tuple[Matrix, Matrix]
 
 
 def updated_view_factor(
@@ -26,7 +27,8 @@ def updated_view_factor(
     *,
     penalty: Penalty,
     gamma: float,
-    energy: npt.NDArray[np.float64],
+    columns: ColumnMoments,
+    value: float,
     steps: int,
 ) -> Matrix:
     """Return a factor of view `v` that lowers the objective, all else held.
@@ -45,10 +47,13 @@ def updated_view_factor(
         Which view.
     penalty, gamma : Penalty, float
         The penalty and its weight.
-    energy : ndarray of shape (n_features + 1,)
-        Sum of squares of each column of the scaled view.
+    columns : tuple of ndarray of shape (n_features + 1,)
+        Mean and mean square of each column of the scaled view.
+    value : float
+        The current objective.
     steps : int
-        Steps of conjugate gradients, a pass over the view each.
+        Most steps of conjugate gradients, a pass over the view each. They end earlier with one
+        that gained little beside the others and beside what is left.
 
     Returns
     -------
@@ -67,8 +72,9 @@ def updated_view_factor(
     correction: Matrix = conjugate_gradients(
         normal_operator,
         scaling.unfold(pulled) - weights * factor,
-        _preconditioner(gram * others / engine.n_samples, energy, weights, factor),
+        _preconditioner(gram * others, columns, weights, factor),
         steps=steps,
+        enough=lambda gain, total: gain <= 0.3 * total and gain <= 0.1 * (value - total),
     )
     return factor + correction
 
@@ -86,23 +92,34 @@ def updated_cluster_factor(
 
 
 def _preconditioner(
-    average: Matrix, energy: npt.NDArray[np.float64], weights: Matrix, factor: Matrix
+    average: Matrix, columns: ColumnMoments, weights: Matrix, factor: Matrix
 ) -> Callable[[Matrix], Matrix]:
-    """Invert the normal operator as if features were uncorrelated and samples alike.
+    """Invert the normal operator as if samples were alike and features independent.
 
-    Then the rows of the factor decouple, row i with the R x R matrix
-    ``energy_i * average + weights_i I``; one eigendecomposition serves all of them.
+    Then it is ``(diag(variance) + mean mean') (x) average + weights``: with the eigenvectors of
+    `average` the columns of the factor decouple, each with a diagonal matrix and a matrix of
+    rank one. The mean matters: where features are counts or pixels, it and the bias are all but
+    the same direction.
     """
+    mean, squares = columns
     eigenvalues, vectors = np.linalg.eigh(average.astype(np.float64))
-    # where the penalty is all there is, gamma = 0 would leave nothing to divide by
-    least = np.finfo(factor.dtype).eps * max(float(eigenvalues[-1]), 1e-300)
-    scale = energy[:, None] * np.maximum(eigenvalues, least) + weights
+    eigenvalues = np.maximum(eigenvalues, 1e-16 * eigenvalues[-1])
+    variance = np.maximum(squares - mean**2, 1e-3 * squares)
+    scale = variance[:, None] * eigenvalues + weights
+    # rows at zero stay there
     alive = np.any(factor, axis=1)[:, None] & (scale > 0)
-    inverse = np.divide(1.0, scale, where=alive, out=np.zeros_like(scale)).astype(factor.dtype)
-    vectors = vectors.astype(factor.dtype)
+    inverse = np.divide(1.0, scale, where=alive, out=np.zeros_like(scale))
+    along = inverse * mean[:, None]
+    along_scale = eigenvalues / (1.0 + eigenvalues * (mean @ along))
+    inverse, along, vectors = (part.astype(factor.dtype) for part in (inverse, along, vectors))
+    along_scale = along_scale.astype(factor.dtype)
+    mean = mean.astype(factor.dtype)
 
     def precondition(residual: Matrix) -> Matrix:
-        preconditioned: Matrix = ((residual @ vectors) * inverse) @ vectors.T
+        rotated = residual @ vectors
+        solved = rotated * inverse
+        solved -= along * (along_scale * (mean @ solved))
+        preconditioned: Matrix = solved @ vectors.T
         return preconditioned
 
     return precondition
