@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -282,5 +281,6 @@ def _added(results: Iterable[Sums]) -> Sums:
             total = [a + b for a, b in zip(total, sums, strict=True)]
             owned = True
         else:
-            total = [operator.iadd(a, b) for a, b in zip(total, sums, strict=True)]
+            for v, more in enumerate(sums):
+                total[v] += more
     return tuple(total)

@@ -268,7 +268,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     @property
     def _n_features_out(self) -> int:
-        return self.n_clusters
+        return int(self.cluster_factors_.shape[0])
 
     def _engine(self, views: Views, **options: Any) -> LocalEngine:
         threads = effective_n_jobs(self.n_jobs)

@@ -1,0 +1,29 @@
+import sys
+
+from manyview.progress import ProgressBar
+
+
+def test_a_line_for_each_tenth_in_a_log(capsys):
+    with ProgressBar("work", total=100, shown=True) as bar:
+        for done in range(1, 101):
+            bar.step(done, f"value {done}")
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 11
+    assert lines[0].startswith("work [------------------------] 1/100 value 1")
+    assert lines[-1] == "work [########################] 100/100 value 100"
+
+
+def test_one_line_on_a_terminal(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with ProgressBar("work", total=3, shown=True) as bar:
+        bar.step(1, "a")
+        bar.step(2, "b")
+    written = capsys.readouterr().err
+    assert written.count("\r") == 2
+    assert written.count("\n") == 1
+
+
+def test_nothing_unless_asked_for(capsys):
+    with ProgressBar("work", total=3, shown=False) as bar:
+        bar.step(1, "a")
+    assert capsys.readouterr().err == ""

@@ -1,0 +1,27 @@
+"""The public contract: names that stay."""
+
+import importlib
+
+import pytest
+
+CONTRACT = {
+    "manyview": ["MMC", "Views", "as_views", "__version__"],
+    "manyview.metrics": ["clustering_accuracy", "normalized_mutual_info"],
+    "manyview.datasets": ["load_digits_views", "make_views", "read_views", "write_views"],
+}
+
+
+@pytest.mark.parametrize(
+    ("module", "name"), [(module, name) for module, names in CONTRACT.items() for name in names]
+)
+def test_is_there_and_exported(module, name):
+    loaded = importlib.import_module(module)
+    assert hasattr(loaded, name)
+    assert name in loaded.__all__
+
+
+@pytest.mark.parametrize("module", CONTRACT)
+def test_everything_exported_is_documented(module):
+    loaded = importlib.import_module(module)
+    for name in loaded.__all__:
+        assert name.startswith("__") or getattr(loaded, name).__doc__
