@@ -15,13 +15,14 @@ import sklearn
 from threadpoolctl import threadpool_info
 
 import manyview
-from benchmarks import growth, hot_loop, versus_kmeans, versus_literal
+from benchmarks import growth, hot_loop, solver, versus_kmeans, versus_literal
 from benchmarks.measure import Measurement
 
 PARTS = {
     "hot_loop": hot_loop.run,
     "versus_literal": versus_literal.run,
     "growth": growth.run,
+    "solver": solver.run,
     "versus_kmeans": versus_kmeans.run,
 }
 

@@ -1,0 +1,108 @@
+"""What the preconditioner and the rule for the number of steps are worth.
+
+Each variant sweeps from the same start. The target is 1.1 times the highest objective that any of
+them ends with, so that all reach it; counted are products with the normal matrix and seconds.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+from benchmarks.measure import Measurement, data_dir
+from manyview import Views
+from manyview.datasets import load_digits_views, read_views
+from manyview.engine import LocalEngine
+from manyview.linalg.cg import conjugate_gradients
+from manyview.mmc import updates
+from manyview.mmc.fit import Problem, fit
+from manyview.mmc.indicator import DiscreteIndicator
+from manyview.mmc.init import graph_start
+from manyview.mmc.initial_factors import start_factors
+from manyview.mmc.labels import indicator_of
+from manyview.mmc.penalty import RowSparse
+
+SWEEPS = 150
+DEFAULT = "mean, variance and penalty; by gain"
+_ours = updates._preconditioner
+
+
+def run() -> Iterator[Measurement]:
+    sets: dict[str, tuple[Views, int]] = {"digits": (load_digits_views().views, 10)}
+    folder = data_dir()
+    if folder is None:
+        print("MANYVIEW_DATA is not set: fox and cnn are left out of the solver's variants")
+    else:
+        sets |= {n: (read_views(folder / f"{n}.npz").views, k) for n, k in (("fox", 4), ("cnn", 7))}
+    for name, (views, k) in sets.items():
+        labels = graph_start(LocalEngine(views, normalize="rows"), k, np.random.default_rng(0))
+        paths = {variant: _path(views, labels, k, *VARIANTS[variant]) for variant in VARIANTS}
+        target = 1.1 * max(path[-1][0] for path in paths.values())
+        reached = {v: next(p for p in path if p[0] <= target) for v, path in paths.items()}
+        for variant, (_, products, seconds) in reached.items():
+            yield Measurement(
+                f"solver, {name}: {variant}",
+                products / reached[DEFAULT][1],
+                None,
+                detail=f"times the products of the default: {products} in {seconds:.2f} s "
+                f"to J = {target:.3f}; ends at {paths[variant][-1][0]:.3f}",
+            )
+
+
+def _path(
+    views: Views, labels: Any, k: int, pre: Any, steps: Any
+) -> list[tuple[float, int, float]]:
+    engine = LocalEngine(views, normalize="rows")
+    problem = Problem(RowSparse(), 0.01, DiscreteIndicator(), SWEEPS, 1e-3)
+    problem.indicator.start(engine, indicator_of(labels, k))
+    factors, moments = start_factors(engine, k, max(20, 2 * k), seed=0)
+    products, path, begin = [0], [], time.perf_counter()
+
+    def counted(operator: Callable[[Any], Any], *args: Any, **options: Any) -> Any:
+        def product(direction: Any) -> Any:
+            products[0] += 1
+            return operator(direction)
+
+        if steps is not None:
+            options = {"steps": steps}
+        return conjugate_gradients(product, *args, **options)
+
+    def on_sweep(sweep: int, value: float) -> None:
+        path.append((value, products[0], time.perf_counter() - begin))
+
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(updates, "_preconditioner", pre))
+        stack.enter_context(mock.patch.object(updates, "conjugate_gradients", counted))
+        fit(engine, problem, factors, moments, on_sweep)
+    return path
+
+
+def _none(average: Any, columns: Any, weights: Any, factor: Any) -> Callable[[Any], Any]:
+    alive = factor.any(axis=1)[:, None]
+    return lambda residual: residual * alive
+
+
+def _penalty_only(average: Any, columns: Any, weights: Any, factor: Any) -> Callable[[Any], Any]:
+    alive = factor.any(axis=1)[:, None]
+    return lambda residual: residual / weights * alive
+
+
+def _without_mean(average: Any, columns: Any, weights: Any, factor: Any) -> Callable[[Any], Any]:
+    mean, squares = columns
+    return _ours(average, (0.0 * mean, squares), weights, factor)
+
+
+VARIANTS: dict[str, tuple[Any, int | None]] = {
+    DEFAULT: (_ours, None),
+    "mean, variance and penalty; 1 step": (_ours, 1),
+    "mean, variance and penalty; 3 steps": (_ours, 3),
+    "mean, variance and penalty; 10 steps": (_ours, 10),
+    "mean square and penalty; by gain": (_without_mean, None),
+    "penalty only (W = P^-1/2 Y); by gain": (_penalty_only, None),
+    "none; by gain": (_none, None),
+}
