@@ -19,12 +19,12 @@ from manyview import Views
 from manyview.datasets import load_digits_views, read_views
 from manyview.engine import LocalEngine
 from manyview.linalg.cg import conjugate_gradients
+from manyview.linalg.partition import indicator_of
 from manyview.mmc import updates
 from manyview.mmc.fit import Problem, fit
 from manyview.mmc.indicator import DiscreteIndicator
 from manyview.mmc.init import graph_start
 from manyview.mmc.initial_factors import start_factors
-from manyview.mmc.labels import indicator_of
 from manyview.mmc.penalty import RowSparse
 
 SWEEPS = 150

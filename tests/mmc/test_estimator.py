@@ -11,8 +11,8 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
 from manyview import MMC, as_views
+from manyview.linalg.partition import indicator_of
 from manyview.mmc import estimator as module
-from manyview.mmc.labels import indicator_of
 
 warnings_allowed = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

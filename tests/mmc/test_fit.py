@@ -3,11 +3,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manyview.linalg.partition import indicator_of
 from manyview.mmc import fit as module
 from manyview.mmc.fit import Problem, fit
 from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator
 from manyview.mmc.initial_factors import start_factors
-from manyview.mmc.labels import indicator_of
 from manyview.mmc.model import Moments, interaction, objective
 from manyview.mmc.penalty import Frobenius, RowSparse
 

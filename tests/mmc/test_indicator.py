@@ -6,8 +6,8 @@ import scipy.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manyview.linalg.partition import indicator_of
 from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator, indicator_named
-from manyview.mmc.labels import indicator_of
 
 seeds = given(seed=st.integers(0, 10**4))
 

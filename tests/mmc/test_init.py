@@ -6,9 +6,9 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from manyview.engine import LocalEngine
+from manyview.linalg.partition import indicator_of
 from manyview.mmc import init
 from manyview.mmc.init import as_labels, given_start, graph_start, kmeans_start, random_start
-from manyview.mmc.labels import indicator_of
 from manyview.views import as_views
 
 NORMALIZE = ["rows", "columns", None]

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
+from manyview.engine.base import Engine
 from manyview.engine.block import Block, RowView, Sums, Update, row_norms
 from manyview.engine.scaling import Scaling
 from manyview.views import Views
@@ -27,7 +28,7 @@ _BLOCK_BYTES = 4 << 20
 _BLOCK_ROWS = (512, 8192)
 
 
-class LocalEngine:
+class LocalEngine(Engine):
     """Row blocks in this process, worked on one after another or by several threads.
 
     Parameters
@@ -61,18 +62,16 @@ class LocalEngine:
         self.dtype = views.dtype
         self.n_samples = views.n_samples
         self._n_threads = n_threads
-        self._views = views
-        arrays = [_in_precision(array, self.dtype) for array in views.arrays]
-        self.blocks = [
-            Block(rows, [RowView(_rows_of(array, rows), None) for array in arrays])
-            for rows in _row_slices(views)
-        ]
-        present = views.present
-        self.update_views(lambda view, v, rows: _scale_rows(view, v, rows, normalize, present))
+        self._arrays = [_in_precision(array, self.dtype) for array in views.arrays]
+        self.blocks = []
+        for rows in _row_slices(views):
+            raw = (RowView(_rows_of(array, rows), None) for array in self._arrays)
+            scaled = [_scale_rows(x, v, rows, normalize, views.present) for v, x in enumerate(raw)]
+            self.blocks.append(Block(rows, scaled))
         if scalings is None:
             scalings = [Scaling(width) for width in views.n_features]
             if normalize == "columns":
-                scalings = [self._standardising(v) for v in range(len(views))]
+                scalings = [self.standardising(v) for v in range(len(views))]
         self.scalings = scalings
 
     @contextmanager
@@ -96,27 +95,29 @@ class LocalEngine:
 
         Nothing changes before all blocks are done, so that an interrupt leaves them as they were.
         """
-        results = list(self._map(lambda block: kernel(block, *args)))
-        for block, (state, _) in zip(self.blocks, results, strict=True):
-            block.state.update(state)
-        return _added(sums for _, sums in results)
+        states: list[dict[str, Any]] = []
 
-    def update_views(self, change: Callable[[RowView, int, slice], RowView]) -> None:
-        """Replace every view of every block by ``change(view, v, rows)``."""
-        for block in self.blocks:
-            block.views = [change(view, v, block.rows) for v, view in enumerate(block.views)]
+        def sums_of(results: Iterable[Update]) -> Iterator[Sums]:
+            for state, sums in results:
+                states.append(state)
+                yield sums
+
+        total = _added(sums_of(self._map(lambda block: kernel(block, *args))))
+        self.restore(states)
+        return total
 
     def restrict(self, v: int, active: npt.NDArray[np.intp] | None) -> None:
         """Let the blocks hold only some features of view `v`; None brings all of them back."""
-        array = _in_precision(self._views.arrays[v], self.dtype)
+        if active is None and self.scalings[v].active is None:
+            return
         for block in self.blocks:
-            view = RowView(_rows_of(array, block.rows), block.views[v].scale)
+            view = RowView(_rows_of(self._arrays[v], block.rows), block.views[v].scale)
             block.views[v] = view if active is None else view.restrict(active)
         self.scalings[v] = self.scalings[v].restrict(active)
 
     def restricted_size(self, v: int, features: npt.NDArray[np.bool_]) -> int:
         """Return how many numbers a copy of view `v` with these features only would hold."""
-        array = self._views.arrays[v]
+        array = self._arrays[v]
         if sp.issparse(array):
             return 2 * int(np.count_nonzero(features[array.indices]))
         return self.n_samples * int(np.count_nonzero(features))
@@ -145,33 +146,11 @@ class LocalEngine:
     def take(self, samples: npt.NDArray[np.intp]) -> list[RowView]:
         """Return some samples' rows of every view."""
         taken = []
-        for v, array in enumerate(self._views.arrays):
+        for v, array in enumerate(self._arrays):
             scales = [s for s in (block.views[v].scale for block in self.blocks) if s is not None]
             scale = np.concatenate(scales)[samples] if scales else None
-            taken.append(RowView(_in_precision(array[samples], self.dtype), scale))
+            taken.append(RowView(array[samples], scale))
         return taken
-
-    def column_moments(self, v: int) -> tuple[Matrix, Matrix]:
-        """Return the mean and the mean square of every column of the scaled view `v`, bias last."""
-        scaling = self.scalings[v]
-        ones = np.ones((self.n_samples, 1), dtype=self.dtype)
-        (pulled,) = self.sum(_pull_rows, v, ones)
-        if scaling.width is None or scaling.centre is None:
-            (squares,) = self.sum(_squares, v)
-        else:
-            (squares,) = self.sum(_column_deviations, v, scaling.centre)
-            squares = squares * scaling.width**2
-        mean = scaling.unfold(pulled)[:, 0] / self.n_samples
-        return mean, np.append(squares / self.n_samples, 1.0)
-
-    def _standardising(self, v: int) -> Scaling:
-        total, weight = self.sum(_column_sums, v)
-        centre = total / max(float(weight), 1.0)
-        (squares,) = self.sum(_column_deviations, v, centre)
-        deviation = np.sqrt(squares / max(float(weight), 1.0))
-        constant = deviation <= 1e-7 * np.abs(centre)  # no more than the rounding of the mean
-        width = np.divide(1.0, deviation, where=~constant, out=np.zeros_like(deviation))
-        return Scaling(centre.size, centre.astype(self.dtype), width.astype(self.dtype))
 
     def _map(self, function: Callable[[Block], T]) -> Iterator[T]:
         pool = getattr(self, "_pool", None)
@@ -225,49 +204,6 @@ def _scale_rows(
         return view
     dtype = np.result_type(np.float32, view.x.dtype)
     return RowView(view.x, np.minimum(scale, np.finfo(dtype).max).astype(dtype))
-
-
-def _weights(view: RowView) -> npt.NDArray[np.float64]:
-    if view.scale is None:
-        return np.ones(view.x.shape[0])
-    return view.scale.astype(np.float64)
-
-
-def _pull_rows(block: Block, v: int, rows: Matrix) -> Sums:
-    return (block.views[v].pull(rows[block.rows]),)
-
-
-def _squares(block: Block, v: int) -> Sums:
-    view = block.views[v]
-    weights = _weights(view)
-    # rows are scaled before they are squared: their squares alone may overflow
-    if sp.issparse(view.x):
-        scaled = view.x.data * weights[_row_of(view.x)]
-        return (np.bincount(view.x.indices, weights=scaled**2, minlength=view.x.shape[1]),)
-    scaled = view.x * weights[:, None]
-    return (np.einsum("ij,ij->j", scaled, scaled),)
-
-
-def _column_sums(block: Block, v: int) -> Sums:
-    view = block.views[v]
-    weights = _weights(view)
-    return view.x.T @ weights, np.sum(weights)
-
-
-def _column_deviations(block: Block, v: int, centre: Matrix) -> Sums:
-    view = block.views[v]
-    weights = _weights(view)
-    if not sp.issparse(view.x):
-        return ((np.square(view.x - centre)).T @ weights,)
-    # the entries that are stored, and the zeros that are not
-    stored = sp.csr_array((weights[_row_of(view.x)], view.x.indices, view.x.indptr), view.x.shape)
-    shifted = np.square(view.x.data - centre[view.x.indices])
-    deviations = np.bincount(view.x.indices, weights=shifted * stored.data, minlength=centre.size)
-    return (deviations + centre**2 * (np.sum(weights) - stored.sum(axis=0)),)
-
-
-def _row_of(x: Any) -> npt.NDArray[np.intp]:
-    return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
 
 
 def _added(results: Iterable[Sums]) -> Sums:

@@ -16,12 +16,12 @@ from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
-from manyview.engine import LocalEngine
+from manyview.engine import Engine, LocalEngine
+from manyview.linalg.partition import Labels, effective_clusters, indicator_of
 from manyview.mmc.fit import Fitted, Problem, fit
 from manyview.mmc.indicator import indicator_named
 from manyview.mmc.init import as_labels, given_start, graph_start, kmeans_start, random_start
 from manyview.mmc.initial_factors import start_factors
-from manyview.mmc.labels import Labels, effective_clusters, indicator_of
 from manyview.mmc.model import Factors
 from manyview.mmc.penalty import penalty_named
 from manyview.mmc.readout import Readout, predicted_indicator
@@ -270,7 +270,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     def _n_features_out(self) -> int:
         return int(self.cluster_factors_.shape[0])
 
-    def _engine(self, views: Views, **options: Any) -> LocalEngine:
+    def _engine(self, views: Views, **options: Any) -> Engine:
         threads = effective_n_jobs(self.n_jobs)
         return LocalEngine(views, normalize=self.normalize, n_threads=threads, **options)
 
@@ -284,7 +284,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             )
         return int(self.rank)
 
-    def _start(self, engine: LocalEngine, rng: np.random.Generator) -> Matrix:
+    def _start(self, engine: Engine, rng: np.random.Generator) -> Matrix:
         if not isinstance(self.init, str):
             indicator = given_start(self.init, engine.n_samples, self.n_clusters)
             if self.indicator == "orthogonal":
@@ -293,7 +293,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         labels = _STARTS[self.init](engine, self.n_clusters, rng)
         return indicator_of(labels, self.n_clusters)
 
-    def _record(self, best: _Candidate, engine: LocalEngine, interrupted: bool) -> None:
+    def _record(self, best: _Candidate, engine: Engine, interrupted: bool) -> None:
         fitted = best.fitted
         self.labels_ = best.labels
         self.indicator_ = best.indicator
@@ -336,7 +336,7 @@ class _Candidate:
 
 
 def _carried_through(
-    engine: LocalEngine,
+    engine: Engine,
     problem: Problem,
     indicator: Matrix,
     rank: int,

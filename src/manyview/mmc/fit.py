@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyview.engine import LocalEngine
+from manyview.engine import Engine
 from manyview.mmc.indicator import Indicator
 from manyview.mmc.model import (
     Factors,
@@ -85,7 +85,7 @@ class Fitted:
 
 
 def fit(
-    engine: LocalEngine,
+    engine: Engine,
     problem: Problem,
     factors: Factors,
     moments: Moments,
@@ -124,7 +124,7 @@ def fit(
 
 
 def _sweep(
-    engine: LocalEngine,
+    engine: Engine,
     problem: Problem,
     factors: Factors,
     moments: Moments,
@@ -141,7 +141,7 @@ def _sweep(
 
 
 def _balanced(
-    engine: LocalEngine, problem: Problem, factors: Factors, moments: Moments
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments
 ) -> tuple[Factors, Moments]:
     """Make the penalties of the factors equal: the same model at a lower objective.
 
@@ -154,7 +154,7 @@ def _balanced(
 
 
 def _view_step(
-    engine: LocalEngine,
+    engine: Engine,
     problem: Problem,
     factors: Factors,
     moments: Moments,
@@ -189,7 +189,7 @@ def _view_step(
     return trial, trial_moments
 
 
-def _drop_features(engine: LocalEngine, v: int, factors: Factors) -> None:
+def _drop_features(engine: Engine, v: int, factors: Factors) -> None:
     """Let features whose rows are zero leave the work, where a copy of the rest is small."""
     features = np.any(factors.views[v][:-1], axis=1)
     held = engine.scalings[v].active

@@ -13,9 +13,9 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from manyview.engine import Block, LocalEngine, Sums, Update
+from manyview.engine import Block, Engine, Sums, Update
+from manyview.linalg.partition import Labels, cluster_rows
 from manyview.linalg.polar import inverse_square_root
-from manyview.mmc.labels import Labels, cluster_rows
 from manyview.mmc.model import Factors, Moments, interaction
 from manyview.mmc.readout import CentreReadout, JoiningReadout, Readout, joining_gains
 
@@ -34,14 +34,14 @@ _EXPONENTS = np.arange(-80, 20)
 class Indicator(Protocol):
     """How an indicator is set at the start and renewed in every sweep."""
 
-    def start(self, engine: LocalEngine, indicator: Matrix) -> None:
+    def start(self, engine: Engine, indicator: Matrix) -> None:
         """Put an indicator, orthonormal columns, into the blocks."""
 
-    def update(self, engine: LocalEngine, factors: Factors, moments: Moments) -> Moments:
+    def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Renew the indicator in the blocks and return the moments with it."""
 
     def read(
-        self, engine: LocalEngine, factors: Factors, moments: Moments, rng: np.random.Generator
+        self, engine: Engine, factors: Factors, moments: Moments, rng: np.random.Generator
     ) -> tuple[Labels, Readout]:
         """Return the labels of the samples in the blocks, and the rule for other samples."""
 
@@ -49,11 +49,11 @@ class Indicator(Protocol):
 class OrthogonalIndicator:
     """Any matrix with orthonormal columns: the polar factor of the prediction."""
 
-    def start(self, engine: LocalEngine, indicator: Matrix) -> None:
+    def start(self, engine: Engine, indicator: Matrix) -> None:
         """Put an indicator into the blocks."""
         engine.scatter("indicator", indicator.astype(engine.dtype))
 
-    def update(self, engine: LocalEngine, factors: Factors, moments: Moments) -> Moments:
+    def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Set ``F = U V'`` of the prediction's thin SVD, through its K x K Gram matrix."""
         clusters = factors.clusters.astype(np.float64)
         root, null = inverse_square_root(
@@ -78,7 +78,7 @@ class OrthogonalIndicator:
         return Moments(moments.gram, *engine.sum(_cross_kernel))
 
     def read(
-        self, engine: LocalEngine, factors: Factors, moments: Moments, rng: np.random.Generator
+        self, engine: Engine, factors: Factors, moments: Moments, rng: np.random.Generator
     ) -> tuple[Labels, Readout]:
         """Return the labels of k-means on the rows of F, and its centres as the rule."""
         clusters = factors.clusters.astype(np.float64)
@@ -95,14 +95,14 @@ class DiscreteIndicator:
 
     rounds = 20
 
-    def start(self, engine: LocalEngine, indicator: Matrix) -> None:
+    def start(self, engine: Engine, indicator: Matrix) -> None:
         """Put the indicator of the clusters of given labels, one-hot up to scale, into blocks."""
         labels = indicator.argmax(axis=1)
         engine.scatter("labels", labels)
         sizes = np.bincount(labels, minlength=indicator.shape[1])
         engine.update(_onehot_kernel, sizes, engine.dtype)
 
-    def update(self, engine: LocalEngine, factors: Factors, moments: Moments) -> Moments:
+    def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Move samples as long as ``sum_k S_k / sqrt(size_k)`` rises, never emptying a cluster.
 
         S_k is the sum of the predictions for cluster k over its members. All samples that would
@@ -126,7 +126,7 @@ class DiscreteIndicator:
         return Moments(moments.gram, *engine.sum(_cross_kernel))
 
     def read(
-        self, engine: LocalEngine, factors: Factors, moments: Moments, rng: np.random.Generator
+        self, engine: Engine, factors: Factors, moments: Moments, rng: np.random.Generator
     ) -> tuple[Labels, Readout]:
         """Return the labels in the blocks, and joining the cluster that gains most as the rule."""
         sizes, sums = engine.update(_tally_kernel, factors.clusters)
@@ -146,7 +146,7 @@ def _spread(sizes: Matrix, sums: Matrix) -> float:
     return float(np.sum(sums / np.sqrt(sizes)))
 
 
-def _ever_fewer(engine: LocalEngine, histogram: Matrix) -> Iterator[float | slice]:
+def _ever_fewer(engine: Engine, histogram: Matrix) -> Iterator[float | slice]:
     """Choices of movers: all, then those of the largest gains, at last the one that gains most.
 
     A choice is the gain to ask for, each leaving at most half of the movers, or a sample.

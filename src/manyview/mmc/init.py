@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.engine import Block, LocalEngine, RowView, Scaling, Update
+from manyview.engine import Block, Engine, RowView, Scaling, Update
 from manyview.linalg.embedding import graph_embedding, landmark_embedding, unit_rows
+from manyview.linalg.partition import Labels, cluster_rows, indicator_of, without_empty
 from manyview.linalg.polar import inverse_square_root
-from manyview.mmc.labels import Labels, cluster_rows, indicator_of, without_empty
 
 __all__ = ["given_start", "graph_start", "kmeans_start", "random_start"]
 
@@ -30,7 +30,7 @@ N_NEAR_LANDMARKS = 5
 _CHUNK = 256
 
 
-def graph_start(engine: LocalEngine, n_clusters: int, rng: np.random.Generator) -> Labels:
+def graph_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> Labels:
     """Return the clusters of the neighbour graph of the product kernel.
 
     Up to ``EXACT_LIMIT`` samples each is linked to its ``N_NEIGHBORS`` nearest samples; beyond,
@@ -48,7 +48,7 @@ def graph_start(engine: LocalEngine, n_clusters: int, rng: np.random.Generator) 
     return cluster_rows(unit_rows(embedding), n_clusters, rng)[0]
 
 
-def kmeans_start(engine: LocalEngine, n_clusters: int, rng: np.random.Generator) -> Labels:
+def kmeans_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> Labels:
     """Return the clusters of k-means on the scaled views side by side, which are not copied.
 
     Centres come from scikit-learn's k-means on a sample of the rows, of all of them when they
@@ -67,7 +67,7 @@ def kmeans_start(engine: LocalEngine, n_clusters: int, rng: np.random.Generator)
     return _lloyd(engine, parts)
 
 
-def random_start(engine: LocalEngine, n_clusters: int, rng: np.random.Generator) -> Labels:
+def random_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> Labels:
     """Return labels of equal frequency in random order."""
     return rng.permutation(engine.n_samples) % n_clusters
 
@@ -111,7 +111,7 @@ def as_labels(indicator: Matrix) -> Labels:
     return without_empty(labels, indicator.shape[1])
 
 
-def _nearest(engine: LocalEngine, landmarks: npt.NDArray[np.intp], count: int) -> Any:
+def _nearest(engine: Engine, landmarks: npt.NDArray[np.intp], count: int) -> Any:
     """Return the graph of each sample's `count` largest product kernels with landmarks."""
     rows = [
         _scaled_rows(*pair) for pair in zip(engine.take(landmarks), engine.scalings, strict=True)
@@ -176,7 +176,7 @@ def _forget_kernel(block: Block, names: tuple[str, ...]) -> Update:
     return dict.fromkeys(names), ()
 
 
-def _lloyd(engine: LocalEngine, centres: list[Matrix], *, max_iter: int = 100) -> Labels:
+def _lloyd(engine: Engine, centres: list[Matrix], *, max_iter: int = 100) -> Labels:
     n_clusters = centres[0].shape[0]
     previous = np.inf
     for _ in range(max_iter):

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyview.engine import Block, LocalEngine, Sums
+from manyview.engine import Block, Engine, Sums
 from manyview.mmc.model import Factors, Moments, project_all
 
 __all__ = ["start_factors"]
@@ -15,9 +15,7 @@ __all__ = ["start_factors"]
 Matrix = npt.NDArray[np.floating[Any]]
 
 
-def start_factors(
-    engine: LocalEngine, n_clusters: int, rank: int, seed: int
-) -> tuple[Factors, Moments]:
+def start_factors(engine: Engine, n_clusters: int, rank: int, seed: int) -> tuple[Factors, Moments]:
     """Return factors that fit the indicator in the blocks roughly, and set the projections.
 
     Column r of every view factor is the mean of one part of one cluster in that view, with bias

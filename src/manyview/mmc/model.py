@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyview.engine import Block, LocalEngine, Sums, Update
+from manyview.engine import Block, Engine, Sums, Update
 from manyview.engine.scaling import Folded
 from manyview.mmc.penalty import Penalty
 
@@ -157,7 +157,7 @@ def project_kernel(block: Block, v: int, factor: Folded) -> Update:
     )
 
 
-def project_all(engine: LocalEngine, factors: tuple[Matrix, ...]) -> Moments:
+def project_all(engine: Engine, factors: tuple[Matrix, ...]) -> Moments:
     """Set the projections of all views, and return the moments."""
     folded = [
         scaling.fold(factor) for scaling, factor in zip(engine.scalings, factors, strict=True)

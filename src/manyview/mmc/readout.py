@@ -8,8 +8,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from manyview.engine import Block, LocalEngine, Update
-from manyview.mmc.labels import Labels
+from manyview.engine import Block, Engine, Update
+from manyview.linalg.partition import Labels
 from manyview.mmc.model import Factors, interaction
 
 __all__ = ["CentreReadout", "JoiningReadout", "Readout", "joining_gains", "predicted_indicator"]
@@ -71,7 +71,7 @@ def joining_gains(prediction: Matrix, sizes: Matrix, sums: Matrix) -> Matrix:
     return gains
 
 
-def predicted_indicator(engine: LocalEngine, factors: Factors) -> Matrix:
+def predicted_indicator(engine: Engine, factors: Factors) -> Matrix:
     """Return the prediction of the model for every sample of the engine."""
     folded = [
         scaling.fold(factor) for scaling, factor in zip(engine.scalings, factors.views, strict=True)

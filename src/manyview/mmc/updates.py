@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from manyview.engine import LocalEngine
+from manyview.engine import Engine
 from manyview.linalg.cg import conjugate_gradients
 from manyview.linalg.sylvester import solve_diagonal_sylvester
 from manyview.mmc.model import Factors, Moments, normal_kernel, residual_kernel
@@ -21,7 +21,7 @@ ColumnMoments: TypeAlias = tuple[Matrix, Matrix]
 
 
 def updated_view_factor(
-    engine: LocalEngine,
+    engine: Engine,
     factors: Factors,
     v: int,
     *,
@@ -39,7 +39,7 @@ def updated_view_factor(
 
     Parameters
     ----------
-    engine : LocalEngine
+    engine : Engine
         Holds the blocks, whose projections and indicator are up to date.
     factors : Factors
         The current factors.

@@ -1,4 +1,4 @@
-"""Labels: from the rows of an embedding, and made whole where a cluster came out empty."""
+"""Partitions: k-means on the rows of an embedding, labels without empty clusters, indicators."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyview.mmc.labels import cluster_rows, effective_clusters, indicator_of, without_empty
+from manyview.linalg.partition import cluster_rows, effective_clusters, indicator_of, without_empty
 
 
 @given(labels=st.lists(st.integers(0, 4), min_size=5, max_size=30))

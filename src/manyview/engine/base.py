@@ -1,0 +1,152 @@
+"""What every engine offers, and what follows from its two verbs."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from manyview.engine.block import Block, RowView, Sums, Update
+from manyview.engine.scaling import Scaling
+
+__all__ = ["Engine"]
+
+Matrix = npt.NDArray[np.floating[Any]]
+
+
+class Engine(ABC):
+    """Blocks of rows, wherever they live.
+
+    Attributes
+    ----------
+    n_samples : int
+    dtype : dtype
+        Precision of all state and factors.
+    scalings : list of Scaling
+        One a view.
+    """
+
+    n_samples: int
+    dtype: np.dtype[Any]
+    scalings: list[Scaling]
+
+    @abstractmethod
+    def running(self) -> AbstractContextManager[None]:
+        """Hold what the work needs, such as threads, while it runs."""
+
+    @abstractmethod
+    def sum(self, kernel: Callable[..., Sums], *args: Any) -> Sums:
+        """Return the sums over blocks of what ``kernel(block, *args)`` returns."""
+
+    @abstractmethod
+    def update(self, kernel: Callable[..., Update], *args: Any) -> Sums:
+        """Put the state that ``kernel(block, *args)`` returns into each block; sum the rest.
+
+        Nothing changes before all blocks are done, so that an interrupt leaves them as they were.
+        """
+
+    @abstractmethod
+    def restrict(self, v: int, active: npt.NDArray[np.intp] | None) -> None:
+        """Let the blocks hold only some features of view `v`; None brings all of them back."""
+
+    @abstractmethod
+    def restricted_size(self, v: int, features: npt.NDArray[np.bool_]) -> int:
+        """Return how many numbers a copy of view `v` with these features only would hold."""
+
+    @abstractmethod
+    def scatter(self, name: str, values: npt.NDArray[Any]) -> None:
+        """Give each block its rows of an array, as state."""
+
+    @abstractmethod
+    def gather(self, name: str) -> npt.NDArray[Any]:
+        """Return a state of all blocks as one array."""
+
+    @abstractmethod
+    def take(self, samples: npt.NDArray[np.intp]) -> list[RowView]:
+        """Return some samples' rows of every view."""
+
+    @abstractmethod
+    def snapshot(self, *names: str) -> list[dict[str, Any]]:
+        """Return some of the blocks' state, to be put back by :meth:`restore`.
+
+        Kernels replace arrays and do not write into them, so that nothing is copied.
+        """
+
+    @abstractmethod
+    def restore(self, snapshot: list[dict[str, Any]]) -> None:
+        """Put back the state of a snapshot."""
+
+    def forget(self, *names: str) -> None:
+        """Drop some of the blocks' state."""
+        self.update(lambda block: (dict.fromkeys(names), ()))
+
+    def column_moments(self, v: int) -> tuple[Matrix, Matrix]:
+        """Return the mean and the mean square of every column of the scaled view `v`, bias last."""
+        scaling = self.scalings[v]
+        (pulled,) = self.sum(_pull_ones, v, self.dtype)
+        if scaling.width is None or scaling.centre is None:
+            (squares,) = self.sum(_squares, v)
+        else:
+            (squares,) = self.sum(_column_deviations, v, scaling.centre)
+            squares = squares * scaling.width**2
+        mean = scaling.unfold(pulled)[:, 0] / self.n_samples
+        return mean, np.append(squares / self.n_samples, 1.0)
+
+    def standardising(self, v: int) -> Scaling:
+        """Return the scaling that gives the columns of view `v` mean 0 and variance 1."""
+        total, weight = self.sum(_column_sums, v)
+        centre = total / max(float(weight), 1.0)
+        (squares,) = self.sum(_column_deviations, v, centre)
+        deviation = np.sqrt(squares / max(float(weight), 1.0))
+        constant = deviation <= 1e-11 * np.abs(centre)  # no more than the rounding of the mean
+        width = np.divide(1.0, deviation, where=~constant, out=np.zeros_like(deviation))
+        return Scaling(centre.size, centre.astype(self.dtype), width.astype(self.dtype))
+
+
+def _weights(view: RowView) -> npt.NDArray[np.float64]:
+    if view.scale is None:
+        return np.ones(view.x.shape[0])
+    return view.scale.astype(np.float64)
+
+
+def _pull_ones(block: Block, v: int, dtype: np.dtype[Any]) -> Sums:
+    view = block.views[v]
+    return (view.pull(np.ones((view.x.shape[0], 1), dtype=dtype)),)
+
+
+def _squares(block: Block, v: int) -> Sums:
+    view = block.views[v]
+    weights = _weights(view)
+    # rows are scaled before they are squared: their squares alone may overflow
+    if sp.issparse(view.x):
+        scaled = view.x.data * weights[_row_of(view.x)]
+        return (np.bincount(view.x.indices, weights=scaled**2, minlength=view.x.shape[1]),)
+    scaled = view.x * weights[:, None]
+    return (np.einsum("ij,ij->j", scaled, scaled),)
+
+
+def _column_sums(block: Block, v: int) -> Sums:
+    view = block.views[v]
+    weights = _weights(view)
+    return view.x.T @ weights, np.sum(weights)
+
+
+def _column_deviations(block: Block, v: int, centre: Matrix) -> Sums:
+    view = block.views[v]
+    weights = _weights(view)
+    if not sp.issparse(view.x):
+        return ((np.square(view.x - centre)).T @ weights,)
+    # the entries that are stored, and the zeros that are not
+    stored = sp.csr_array((weights[_row_of(view.x)], view.x.indices, view.x.indptr), view.x.shape)
+    shifted = np.square(view.x.data - centre[view.x.indices])
+    deviations = np.bincount(view.x.indices, weights=shifted * stored.data, minlength=centre.size)
+    return (deviations + centre**2 * (np.sum(weights) - stored.sum(axis=0)),)
+
+
+def _row_of(x: Any) -> npt.NDArray[np.intp]:
+    return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
