@@ -321,7 +321,7 @@ def _not_finite(path: Path) -> None:
         ("empty.npz", Path.touch, r"empty\.npz: "),
         ("cut.npz", _cut, r"cut\.npz: "),
         ("views.npz", _no_views, r"views\.npz: key 'n_views' is missing"),
-        ("nan.npz", _not_finite, r"nan\.npz: view 'view0' holds nan at row 1, column 0"),
+        ("nan.npz", _not_finite, r"nan\.npz: view 'view0' holds NaN at row 1, column 0"),
     ],
 )
 def test_bad_files_are_refused(

@@ -34,6 +34,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
 
     n_clusters: int
     labels_: npt.NDArray[np.intp]
+    _takes_lacking_views = False
 
     def fit_predict(self, views: Any, y: Any = None) -> npt.NDArray[np.intp]:
         """Fit and return the labels of the samples.
@@ -53,21 +54,34 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         labels: npt.NDArray[np.intp] = self.fit(views).labels_
         return labels
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False  # a list of them
+        tags.input_tags.sparse = True
+        return tags
+
     def _setup_fit(self, views: Any) -> Views:
-        """Check parameters and views, and record what fit saw."""
+        """Check parameters and views."""
         self._validate_params()
         checked = as_views(views, min_samples=2)
         check_n_clusters(self.n_clusters, checked)
-        self.n_views_ = len(checked)
-        self.n_features_in_ = checked.n_features
-        self.view_names_ = list(checked.names)
-        self.feature_names_in_ = list(checked.feature_names)
-        self._views_named = checked.named
+        if checked.present is not None and not self._takes_lacking_views:
+            raise ValueError(
+                f"{type(self).__name__} needs every sample in every view; "
+                f"{int((~checked.present).any(axis=1).sum())} samples lack one"
+            )
         return checked
+
+    def _record_views(self, views: Views) -> None:
+        """Record what fit saw, at its end: a fit that fails leaves an earlier one as it was."""
+        self.n_views_ = len(views)
+        self.n_features_in_ = views.n_features
+        self.view_names_ = list(views.names)
+        self.feature_names_in_ = list(views.feature_names)
 
     def _setup_predict(self, views: Any) -> Views:
         """Check that views are those of fit, for other samples, and put them in its order."""
-        check_is_fitted(self)
+        check_is_fitted(self, "labels_")
         return check_same_views(
             as_views(views),
             names=tuple(self.view_names_),

@@ -205,7 +205,7 @@ class TestLabels:
         ({"X": cell([A, "text"])}, "element 2 of cell array 'X' is .*expected a matrix"),
         ({"X": cell([A, np.zeros((2, 2, 2))])}, "element 2 of cell array 'X'"),
         ({"X": cell([A, B]), "Y": LABELS * np.nan}, "the label of sample 0 is nan"),
-        ({"X1": A, "X2": B * np.nan}, "view 'X2' holds nan at row 0, column 0"),
+        ({"X1": A, "X2": B * np.nan}, "view 'X2' holds NaN at row 0, column 0"),
         ({"X1": A, "X2": B * 1j}, "a variable holds complex numbers; expected real ones"),
         ({"U": A, "W": matrix(4, 3)}, "different numbers of rows and there are no labels"),
         ({"X": cell([A, B]), "view_names": cell(["a"] * 3)}, "3 names for 2 views"),

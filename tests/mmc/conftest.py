@@ -60,9 +60,8 @@ class Case:
 
 
 @pytest.fixture(autouse=True)
-def _short_blocks(request, monkeypatch):
-    if "whole_blocks" not in request.keywords:
-        monkeypatch.setattr(local, "_BLOCK_ROWS", (10, 10))
+def _short_blocks(monkeypatch):
+    monkeypatch.setattr(local, "_BLOCK_ROWS", (10, 10))
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,8 @@ def run(c, *, gamma=0.01, penalty="l21", indicator="discrete", sweeps=8, cg_step
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_objective_never_rises(case, penalty, indicator, seed, cg_steps, sparse, gamma, views):
     c = case(seed, n=21, widths=(4, 3, 2, 3)[:views], sparse=sparse)
-    _, fitted = run(c, gamma=gamma, penalty=penalty, indicator=indicator, cg_steps=cg_steps)
+    problem, fitted = run(c, gamma=gamma, penalty=penalty, indicator=indicator, cg_steps=cg_steps)
+    _check_consistent(c, problem, fitted, gamma)
     rises = np.diff(fitted.objective)
     assert (rises <= 1e-9 * (1 + np.abs(fitted.objective[:-1]))).all()
 
@@ -46,11 +47,19 @@ def test_objective_never_rises(case, penalty, indicator, seed, cg_steps, sparse,
 def test_state_and_result_belong_together(case, penalty, indicator):
     c = case(3)
     problem, fitted = run(c, penalty=penalty, indicator=indicator, gamma=0.05)
+    _check_consistent(c, problem, fitted, gamma=0.05)
+
+
+def _check_consistent(c, problem, fitted, gamma):
+    """The blocks' state, the factors and the recorded objective speak of one model."""
     F = c.engine.gather("indicator")
     np.testing.assert_allclose(F.T @ F, np.eye(3), atol=1e-9)
     P = interaction([Z @ W for Z, W in zip(c.Z, fitted.factors.views, strict=True)])
+    for v, (Z, W) in enumerate(zip(c.Z, fitted.factors.views, strict=True)):
+        held = np.vstack([block.state["projections"][v] for block in c.engine.blocks])
+        np.testing.assert_allclose(held, Z @ W, atol=1e-8)
     explicit = Moments(P.T @ P, P.T @ F)
-    value = objective(fitted.factors, explicit, problem.penalty, 0.05)
+    value = objective(fitted.factors, explicit, problem.penalty, gamma)
     assert fitted.objective[-1] == pytest.approx(value, rel=1e-8)
 
 
@@ -86,15 +95,24 @@ def test_stops_when_the_objective_settles(case):
     assert len(short.objective) == 2
 
 
-def test_interrupt_keeps_the_last_whole_sweep(case):
-    def interrupt(sweep, value):
-        if sweep == 3:
-            raise KeyboardInterrupt
+@pytest.mark.parametrize("indicator", INDICATORS)
+@pytest.mark.parametrize("step", ["updated_view_factor", "updated_cluster_factor"])
+def test_interrupt_in_a_sweep_goes_back_to_the_last_whole_one(case, monkeypatch, indicator, step):
+    calls, real = [], getattr(module, step)
+    last = 6 if step == "updated_view_factor" else 3  # in the third sweep
 
-    c = case(1)
-    _, fitted = run(c, on_sweep=interrupt)
+    def interrupting(*args, **options):
+        calls.append(1)
+        if len(calls) == last:
+            raise KeyboardInterrupt
+        return real(*args, **options)
+
+    monkeypatch.setattr(module, step, interrupting)
+    c = case(1, n=60, widths=(30, 20))
+    problem, fitted = run(c, indicator=indicator, gamma=0.2)
     assert fitted.interrupted
-    assert len(fitted.objective) == 3
+    assert len(fitted.objective) == 2
+    _check_consistent(c, problem, fitted, gamma=0.2)
 
 
 def test_interrupt_before_the_first_sweep_is_passed_on(case, monkeypatch):

@@ -40,7 +40,8 @@ def test_neighbours_are_the_largest_product_kernels(normalize, sparse):
     engine = LocalEngine(as_views(views), normalize=normalize)
     marks = np.array([3, 17, 40, 41, 77])
     graph = init._nearest(engine, marks, 2).toarray()
-    kernel = np.prod([1 + X @ X[marks].T for X in scaled(views, normalize)], axis=0)
+    products = [1 + X @ X[marks].T for X in scaled(views, normalize)]
+    kernel = np.prod([np.maximum(product, 0.0) for product in products], axis=0)
     for n in range(90):
         top = np.sort(kernel[n])[-2:]
         np.testing.assert_allclose(np.sort(graph[n])[-2:], np.maximum(top, 1e-12), rtol=1e-6)
@@ -57,6 +58,20 @@ def test_graph_finds_clear_clusters(monkeypatch, limit, normalize, sparse):
     engine = LocalEngine(as_views(views), normalize=normalize)
     labels = graph_start(engine, 3, np.random.default_rng(0))
     assert adjusted_rand_score(truth, labels) > 0.95
+
+
+@pytest.mark.parametrize("n_views", [2, 3, 4])
+def test_two_opposites_do_not_make_neighbours(n_views):
+    """Centred views have negative products, and an even number of them a positive one."""
+    rng = np.random.default_rng(0)
+    truth = np.arange(90) % 2
+    views = [
+        1.5 * rng.standard_normal(8) * (2 * truth - 1)[:, None] + rng.standard_normal((90, 8))
+        for _ in range(n_views)
+    ]
+    engine = LocalEngine(as_views(views), normalize="columns")
+    labels = graph_start(engine, 2, np.random.default_rng(0))
+    assert adjusted_rand_score(truth, labels) > 0.9
 
 
 def test_nothing_square_beyond_the_limit(monkeypatch):

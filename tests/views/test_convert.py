@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from manyview.views import as_views
+from manyview.views import Views, as_views
 
 X = np.arange(12.0).reshape(4, 3)
 Y = np.arange(8.0).reshape(4, 2)
@@ -118,8 +118,8 @@ REFUSED = {
         {"image": X[:3], "text": Y},
         "view 'text' has 4 rows, view 'image' has 3: views describe the same samples",
     ),
-    "NaN": ([Y, NAN], "view 'view1' holds nan at row 2, column 1"),
-    "infinity in sparse": ({"s": INF}, "view 's' holds inf at row 2, column 1"),
+    "NaN": ([Y, NAN], "view 'view1' holds NaN at row 2, column 1"),
+    "infinity in sparse": ({"s": INF}, "view 's' holds infinity at row 2, column 1"),
     "text": ([np.array([["a", "b"]])], "view 'view0' holds <U1; expected real numbers"),
     "object": ([np.array([[1, "b"]], dtype=object)], "holds 'b' at row 0, column 1"),
     "complex": ([X * 1j], "holds complex128; expected real numbers"),
@@ -148,7 +148,7 @@ def test_non_numeric_columns_are_named():
 
 def test_missing_values_of_a_nullable_frame_are_found():
     frame = pd.DataFrame({"a": pd.array([1, None], dtype="Int64")})
-    with pytest.raises(ValueError, match="view 'view0' holds nan at row 1, column 0"):
+    with pytest.raises(ValueError, match="view 'view0' holds NaN at row 1, column 0"):
         as_views([frame])
 
 
@@ -159,6 +159,12 @@ def test_frames_must_agree_on_their_index():
     with pytest.raises(ValueError, match=expected):
         as_views({"p": first, "q": second})
     as_views({"p": first, "array": Y, "q": pd.DataFrame(Y, index=list("abcd"))})
+
+
+def test_views_built_by_hand_are_checked():
+    views = Views((NAN,), ("a",), (None,))
+    with pytest.raises(ValueError, match="view 'a' holds NaN"):
+        as_views(views)
 
 
 def test_names_must_differ():
@@ -191,6 +197,20 @@ class TestPresent:
     def test_values(self):
         with pytest.raises(ValueError, match="True and False"):
             as_views([X, Y], present=np.full((4, 2), 0.5))
+
+    @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+    def test_what_a_lacking_row_holds_does_not_matter(self, form):
+        present = np.ones((4, 2), dtype=bool)
+        present[1, 0] = False
+        rubbish = X.copy()
+        rubbish[1] = np.nan
+        given = form(rubbish)
+        views = as_views([given, Y], present=present)
+        array = views[0].toarray() if sp.issparse(views[0]) else views[0]
+        assert not array[1].any()
+        np.testing.assert_array_equal(array[[0, 2, 3]], X[[0, 2, 3]])
+        with pytest.raises(ValueError, match="holds NaN at row 1, column 0"):
+            as_views([given, Y], present=~present | [[False, True]])
 
     def test_every_sample_has_a_view(self):
         present = np.ones((4, 2), dtype=bool)

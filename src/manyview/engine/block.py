@@ -38,7 +38,7 @@ class RowView:
 
     def project(self, factor: Folded) -> Matrix:
         """Return Z W, rows x R, for a folded factor."""
-        projected: Matrix = self._values(factor.features.dtype) @ factor.features
+        projected: Matrix = self.in_precision(factor.features.dtype).x @ factor.features
         if factor.offset is not None:
             projected += factor.offset
         if self.scale is not None:
@@ -54,16 +54,19 @@ class RowView:
             scaled, scaled_sum = rows, plain_sum
         else:
             scaled, scaled_sum = rows * self.scale[:, None], self.scale @ rows
-        return Pulled(self._values(rows.dtype).T @ scaled, scaled_sum, plain_sum)
+        return Pulled(self.in_precision(rows.dtype).x.T @ scaled, scaled_sum, plain_sum)
 
     def restrict(self, active: npt.NDArray[np.intp]) -> RowView:
         """Return a copy of these rows that holds the features `active` only."""
         x = self.x[:, active]
         return RowView(np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x, self.scale)
 
-    def _values(self, dtype: np.dtype[Any]) -> Array:
-        # narrow types (pixels as uint8) are widened a block at a time, never as a whole
-        return self.x if self.x.dtype == dtype else self.x.astype(dtype)
+    def in_precision(self, dtype: np.dtype[Any]) -> RowView:
+        """Return these rows widened to `dtype`, a copy if they are of a narrower type.
+
+        So a view of pixels as uint8 is widened a block at a time and never as a whole.
+        """
+        return self if self.x.dtype == dtype else RowView(self.x.astype(dtype), self.scale)
 
 
 @dataclass

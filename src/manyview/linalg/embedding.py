@@ -47,8 +47,7 @@ def graph_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generat
     if wanted == 0:
         return known
     if n_components >= n - 1 or n <= 64:
-        _, vectors = scipy.linalg.eigh(normalised.toarray() - 2.0 * known @ known.T)
-        return np.hstack([known, vectors[:, ::-1][:, :wanted]])
+        return np.hstack([known, _dense_vectors(normalised, known, wanted)])
 
     # shifting the known vectors from 1 to -1, the end of the spectrum, takes them out of the way
     deflated = scipy.sparse.linalg.LinearOperator(
@@ -57,9 +56,12 @@ def graph_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generat
         dtype=normalised.dtype,
     )
     start = rng.standard_normal(n)
-    values, vectors = scipy.sparse.linalg.eigsh(
-        deflated, k=wanted, which="LA", v0=start, tol=1e-6, ncv=min(n, max(2 * wanted + 10, 30))
-    )
+    try:
+        values, vectors = scipy.sparse.linalg.eigsh(
+            deflated, k=wanted, which="LA", v0=start, tol=1e-6, ncv=min(n, max(2 * wanted + 10, 30))
+        )
+    except scipy.sparse.linalg.ArpackNoConvergence:
+        return np.hstack([known, _dense_vectors(normalised, known, wanted)])
     return np.hstack([known, vectors[:, np.argsort(-values)]])
 
 
@@ -98,6 +100,13 @@ def unit_rows(rows: Matrix) -> Matrix:
     """Return `rows` scaled to unit length; rows of zeros stay."""
     norms = np.linalg.norm(rows, axis=1, keepdims=True)
     return rows / np.where(norms > 0, norms, 1.0)
+
+
+def _dense_vectors(normalised: Any, known: Matrix, wanted: int) -> Matrix:
+    n = normalised.shape[0]
+    deflated = normalised.toarray() - 2.0 * known @ known.T
+    _, vectors = scipy.linalg.eigh(deflated, subset_by_index=(n - wanted, n - 1))
+    return np.asarray(vectors[:, ::-1])
 
 
 def _component_vectors(adjacency: Any, root: Matrix, most: int) -> Matrix:

@@ -130,6 +130,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     ((150,), (2,))
     """
 
+    _takes_lacking_views = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "rank": [Interval(Integral, 1, None, closed="left"), None],
@@ -228,6 +229,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                     break
         if best is None:
             raise AssertionError("a fit has at least one start")
+        self._record_views(checked)
         self._record(best, engine, interrupted)
         return self
 
@@ -265,6 +267,11 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         factors = Factors(tuple(self.view_factors_), self.cluster_factors_)
         with engine.running():
             return predicted_indicator(engine, factors)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
 
     @property
     def _n_features_out(self) -> int:
@@ -309,7 +316,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         elif fitted.explained < _NOTHING:
             message = (
                 f"gamma={self.gamma} is too large for these views: every factor went to zero, and "
-                "the labels are those of the start. Use a smaller gamma"
+                "the labels are those of the start, which predict cannot tell. Use a smaller gamma"
             )
         elif not fitted.converged:
             message = (

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from manyview.engine import Block, Engine, Sums, Update
 from manyview.linalg.partition import Labels, cluster_rows
 from manyview.linalg.polar import inverse_square_root
-from manyview.mmc.model import Factors, Moments, interaction
+from manyview.mmc.model import Factors, Moments, cross_moment, interaction
 from manyview.mmc.readout import CentreReadout, JoiningReadout, Readout, joining_gains
 
 __all__ = [
@@ -56,24 +56,20 @@ class OrthogonalIndicator:
     def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Set ``F = U V'`` of the prediction's thin SVD, through its K x K Gram matrix."""
         clusters = factors.clusters.astype(np.float64)
-        root, null = inverse_square_root(
-            clusters @ moments.gram @ clusters.T, rtol=4.0 * float(np.finfo(engine.dtype).eps)
-        )
+        tolerance = _rank_tolerance(engine)
+        root, null = inverse_square_root(clusters @ moments.gram @ clusters.T, rtol=tolerance)
+        readout = (clusters.T @ root).astype(engine.dtype)
         if null.shape[1]:
-            # A direction that the prediction lacks is free: take it from the previous indicator.
-            # Its part outside the prediction spans enough, having K dimensions itself.
-            readout = clusters.T @ root
-            overlap, own = engine.update(_range_kernel, readout.astype(engine.dtype))
-            outside = np.eye(len(own)) - overlap.T @ np.linalg.pinv(own) @ overlap
-            _, directions = np.linalg.eigh(outside)
-            directions = directions[:, -null.shape[1] :]
-            fill = directions @ null.T
-            engine.update(_filled_kernel, fill.astype(engine.dtype), (overlap @ fill))
+            overlap = engine.update(_known_kernel, readout)[0]
+            fill = _completion(overlap, null)
+            engine.update(
+                _filled_kernel, fill.astype(engine.dtype), (overlap @ fill).astype(engine.dtype)
+            )
         else:
-            engine.update(_polar_kernel, (clusters.T @ root).astype(engine.dtype))
+            engine.update(_polar_kernel, readout)
+        # once more, as an ill-conditioned Gram matrix loses digits
         (gram,) = engine.sum(_indicator_gram_kernel)
-        # once more, as an ill-conditioned Gram matrix loses half the digits
-        correction, _ = inverse_square_root(gram.astype(np.float64))
+        correction, _ = inverse_square_root(gram)
         engine.update(_corrected_kernel, correction.astype(engine.dtype))
         return Moments(moments.gram, *engine.sum(_cross_kernel))
 
@@ -83,7 +79,9 @@ class OrthogonalIndicator:
         """Return the labels of k-means on the rows of F, and its centres as the rule."""
         clusters = factors.clusters.astype(np.float64)
         gram = clusters @ moments.gram @ clusters.T
-        rotation = np.linalg.pinv(gram, rcond=1e-10, hermitian=True) @ (clusters @ moments.cross)
+        rotation = np.linalg.pinv(gram, rcond=_rank_tolerance(engine), hermitian=True) @ (
+            clusters @ moments.cross
+        )
         # k-means stops at an absolute tolerance: rows of length 1, not 1 / sqrt(n_samples)
         scale = np.sqrt(engine.n_samples)
         labels, centres = cluster_rows(scale * engine.gather("indicator"), len(clusters), rng)
@@ -122,6 +120,7 @@ class DiscreteIndicator:
                 break
             engine.update(_accept_kernel)
             sizes, sums = new_sizes, new_sums
+        engine.forget("prediction", "proposal", "gain", "trial")
         engine.update(_onehot_kernel, sizes, engine.dtype)
         return Moments(moments.gram, *engine.sum(_cross_kernel))
 
@@ -142,6 +141,24 @@ def indicator_named(name: str) -> Indicator:
     return kinds[name]()
 
 
+def _rank_tolerance(engine: Engine) -> float:
+    """Eigenvalues of a Gram matrix, beside its largest, below which a direction is but rounding."""
+    return max(1e-12, (64.0 * float(np.finfo(engine.dtype).eps)) ** 2)
+
+
+def _completion(overlap: Matrix, null: Matrix) -> Matrix:
+    """Return how the previous indicator fills the directions that the prediction lacks.
+
+    With U the part that the prediction spans and F the previous indicator, ``overlap = U'F``.
+    F has K dimensions, so that outside U it has at least as many as U lacks; of the ways to put
+    these into the lacking directions, that nearest to F itself is taken.
+    """
+    outside = np.eye(len(overlap)) - overlap.T @ overlap
+    directions = np.linalg.eigh(outside)[1][:, -null.shape[1] :]
+    left, _, right = np.linalg.svd(directions.T @ outside @ null)
+    return np.asarray(directions @ (left @ right) @ null.T)
+
+
 def _spread(sizes: Matrix, sums: Matrix) -> float:
     return float(np.sum(sums / np.sqrt(sizes)))
 
@@ -160,6 +177,10 @@ def _ever_fewer(engine: Engine, histogram: Matrix) -> Iterator[float | slice]:
             left = count
     best = int(engine.gather("gain").argmax())
     yield slice(best, best + 1)
+
+
+def _float64(array: Matrix) -> Matrix:
+    return array.astype(np.float64, copy=False)
 
 
 def _prediction(block: Block, clusters: Matrix) -> Matrix:
@@ -220,26 +241,27 @@ def _onehot_kernel(block: Block, sizes: Matrix, dtype: npt.DTypeLike) -> Update:
 
 
 def _cross_kernel(block: Block) -> Sums:
-    return (interaction(block.state["projections"]).T @ block.state["indicator"],)
+    return (cross_moment(interaction(block.state["projections"]), block.state["indicator"]),)
 
 
 def _polar_kernel(block: Block, readout: Matrix) -> Update:
     return {"indicator": interaction(block.state["projections"]) @ readout}, ()
 
 
-def _range_kernel(block: Block, readout: Matrix) -> Update:
+def _known_kernel(block: Block, readout: Matrix) -> Update:
     known = interaction(block.state["projections"]) @ readout
-    return {"known": known}, (known.T @ block.state["indicator"], known.T @ known)
+    return {"known": known}, (_float64(known.T) @ _float64(block.state["indicator"]),)
 
 
 def _filled_kernel(block: Block, fill: Matrix, overlap: Matrix) -> Update:
     known, previous = block.state["known"], block.state["indicator"]
-    filled = known + previous @ fill - known @ overlap.astype(known.dtype)
+    filled = known + previous @ fill - known @ overlap
     return {"indicator": filled, "known": None}, ()
 
 
 def _indicator_gram_kernel(block: Block) -> Sums:
-    return (block.state["indicator"].T @ block.state["indicator"],)
+    indicator = _float64(block.state["indicator"])
+    return (indicator.T @ indicator,)
 
 
 def _corrected_kernel(block: Block, correction: Matrix) -> Update:

@@ -1,4 +1,4 @@
-"""Starts: a first indicator from the views alone, and first factors from an indicator.
+"""Starts: a first indicator from the views alone.
 
 The full-order model with a ridge on the whole weight tensor, without its factorisation, has a
 best indicator in closed form: the top eigenvectors of the product kernel
@@ -19,7 +19,7 @@ from manyview.linalg.embedding import graph_embedding, landmark_embedding, unit_
 from manyview.linalg.partition import Labels, cluster_rows, indicator_of, without_empty
 from manyview.linalg.polar import inverse_square_root
 
-__all__ = ["given_start", "graph_start", "kmeans_start", "random_start"]
+__all__ = ["as_labels", "given_start", "graph_start", "kmeans_start", "random_start"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -42,7 +42,8 @@ def graph_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> La
         graph = _nearest(engine, np.arange(n), min(N_NEIGHBORS, n))
         embedding = graph_embedding(graph.maximum(graph.T), n_clusters, rng=rng)
     else:
-        landmarks = np.sort(rng.choice(n, max(N_LANDMARKS, 2 * n_clusters), replace=False))
+        count = min(n, max(N_LANDMARKS, 2 * n_clusters))
+        landmarks = np.sort(rng.choice(n, count, replace=False))
         graph = _nearest(engine, landmarks, N_NEAR_LANDMARKS)
         embedding = landmark_embedding(graph, n_clusters)
     return cluster_rows(unit_rows(embedding), n_clusters, rng)[0]
@@ -58,12 +59,16 @@ def kmeans_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> L
     sample = np.arange(engine.n_samples)
     if engine.n_samples > most:
         sample = np.sort(rng.choice(engine.n_samples, most, replace=False))
-    rows = [_scaled_rows(*pair) for pair in zip(engine.take(sample), engine.scalings, strict=True)]
+    pairs = zip(engine.take(sample), engine.scalings, strict=True)
+    rows = [_uncentred_rows(view, scaling) for view, scaling in pairs]
     sparse = any(sp.issparse(part) for part in rows)
     beside = sp.hstack(rows, format="csr") if sparse else np.hstack(rows)
     _, centres = cluster_rows(beside, n_clusters, rng)
     widths = np.cumsum([scaling.n_features for scaling in engine.scalings])
-    parts = [np.ascontiguousarray(part) for part in np.split(centres, widths[:-1], axis=1)]
+    parts = np.split(centres, widths[:-1], axis=1)
+    for part, scaling in zip(parts, engine.scalings, strict=True):
+        if scaling.width is not None and scaling.centre is not None:
+            part -= scaling.width * scaling.centre
     return _lloyd(engine, parts)
 
 
@@ -113,67 +118,74 @@ def as_labels(indicator: Matrix) -> Labels:
 
 def _nearest(engine: Engine, landmarks: npt.NDArray[np.intp], count: int) -> Any:
     """Return the graph of each sample's `count` largest product kernels with landmarks."""
-    rows = [
-        _scaled_rows(*pair) for pair in zip(engine.take(landmarks), engine.scalings, strict=True)
-    ]
-    engine.update(_nearest_kernel, engine.scalings, rows, count)
+    engine.update(_nearest_kernel, engine.scalings, engine.take(landmarks), count)
     weights, columns = engine.gather("near_weights"), engine.gather("near")
-    engine.update(_forget_kernel, ("near_weights", "near"))
+    engine.forget("near_weights", "near")
     pointers = np.arange(0, columns.size + 1, count)
     shape = (engine.n_samples, landmarks.size)
     return sp.csr_array((weights.ravel(), columns.ravel(), pointers), shape=shape)
 
 
 def _nearest_kernel(
-    block: Block, scalings: list[Scaling], landmarks: list[Any], count: int
+    block: Block, scalings: list[Scaling], landmarks: list[RowView], count: int
 ) -> Update:
     size = block.rows.stop - block.rows.start
     near = np.empty((size, count), dtype=np.int32)
     weights = np.empty((size, count))
     for begin in range(0, size, _CHUNK):
         chunk = slice(begin, min(begin + _CHUNK, size))
-        kernel = np.ones((chunk.stop - chunk.start, landmarks[0].shape[0]))
+        kernel = np.ones((chunk.stop - chunk.start, landmarks[0].x.shape[0]))
         for view, scaling, marks in zip(block.views, scalings, landmarks, strict=True):
-            kernel = kernel * (1.0 + _similarity(view, scaling, marks, chunk))
+            # two views that both say "opposite" must not make a large product
+            kernel *= np.maximum(1.0 + _similarity(view, scaling, marks, chunk), 0.0)
         # the order of the columns decides nothing but rounding, so that it is left as it comes
         top = np.argpartition(kernel, kernel.shape[1] - count, axis=1)[:, -count:]
         near[chunk] = top
         weights[chunk] = np.take_along_axis(kernel, top, axis=1)
-    # negative products say no more than none
+    # a weight of zero would cut a sample off
     return {"near": near, "near_weights": np.maximum(weights, 1e-12)}, ()
 
 
-def _similarity(view: RowView, scaling: Scaling, landmarks: Any, rows: slice) -> Matrix:
-    """Return the inner products of some scaled rows with landmarks, which are scaled already."""
-    x, scale = view.x[rows], None if view.scale is None else view.scale[rows]
-    offset = None
-    if scaling.width is not None and scaling.centre is not None:
-        landmarks = landmarks * scaling.width
-        offset = landmarks @ scaling.centre
-    if sp.issparse(x) and sp.issparse(landmarks):
-        products = (x @ landmarks.T).toarray()
+def _similarity(view: RowView, scaling: Scaling, landmarks: RowView, rows: slice) -> Matrix:
+    """Return the inner products of some scaled rows of a view with landmarks."""
+    x, marks = view.x[rows], landmarks.x
+    if sp.issparse(x):
+        products = _sparse_products(x, marks, scaling)
     else:
-        products = x.astype(landmarks.dtype, copy=False) @ landmarks.T
-    if offset is not None:
-        products -= offset
-    return np.asarray(products if scale is None else products * scale[:, None])
+        dtype = np.result_type(np.float32, x.dtype)
+        products = _centred(x, scaling, dtype) @ _centred(marks, scaling, dtype).T
+    if view.scale is not None and landmarks.scale is not None:
+        products *= view.scale[rows, None]
+        products *= landmarks.scale
+    return products
 
 
-def _scaled_rows(view: RowView, scaling: Scaling) -> Any:
-    """Return rows as the model sees them, without the bias: for a few rows only."""
-    x = view.x
-    if scaling.width is not None and scaling.centre is not None:
-        x = ((x.toarray() if sp.issparse(x) else x) - scaling.centre) * scaling.width
-    x = x.astype(np.result_type(np.float32, x.dtype), copy=False)
+def _centred(x: Matrix, scaling: Scaling, dtype: np.dtype[Any]) -> Matrix:
+    if scaling.width is None or scaling.centre is None:
+        return x.astype(dtype, copy=False)
+    return (x.astype(dtype, copy=False) - scaling.centre) * scaling.width
+
+
+def _sparse_products(x: Any, marks: Any, scaling: Scaling) -> Matrix:
+    """Multiply out the centring, so that sparse rows stay sparse."""
+    if scaling.width is None or scaling.centre is None:
+        return np.asarray((x @ marks.T).toarray())
+    squared = scaling.width**2
+    shift = squared * scaling.centre
+    products = (x @ (marks * squared).tocsr().T).toarray()
+    return np.asarray(products - (x @ shift)[:, None] - marks @ shift + scaling.centre @ shift)
+
+
+def _uncentred_rows(view: RowView, scaling: Scaling) -> Any:
+    """Return a few rows as the model sees them, but for the centring, to which k-means is blind."""
+    x = view.x.astype(np.result_type(np.float32, view.x.dtype), copy=False)
+    if scaling.width is not None:
+        x = (x * scaling.width).tocsr() if sp.issparse(x) else x * scaling.width
     if view.scale is None:
         return x
     return (
         sp.csr_array(sp.diags_array(view.scale) @ x) if sp.issparse(x) else x * view.scale[:, None]
     )
-
-
-def _forget_kernel(block: Block, names: tuple[str, ...]) -> Update:
-    return dict.fromkeys(names), ()
 
 
 def _lloyd(engine: Engine, centres: list[Matrix], *, max_iter: int = 100) -> Labels:
@@ -193,7 +205,7 @@ def _lloyd(engine: Engine, centres: list[Matrix], *, max_iter: int = 100) -> Lab
             means = scaling.unfold(sums[v])[:-1].T / np.maximum(sizes, 1.0)[:, None]
             centres[v] = np.where(sizes[:, None] > 0, means, centres[v])
     labels = without_empty(engine.gather("labels"), n_clusters)
-    engine.update(_forget_kernel, ("labels",))
+    engine.forget("labels")
     return labels
 
 

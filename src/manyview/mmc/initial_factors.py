@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import Block, Engine, Sums
+from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.model import Factors, Moments, project_all
 
 __all__ = ["start_factors"]
@@ -44,8 +45,8 @@ def start_factors(engine: Engine, n_clusters: int, rank: int, seed: int) -> tupl
 def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Sums:
     indicator = block.state["indicator"]
     columns = np.arange(rank)
-    rng = np.random.default_rng([seed, block.rows.start])
-    drawn = rng.random(indicator.shape[0])[:, None]
+    rows = np.arange(block.rows.start, block.rows.stop, dtype=np.uint64)
+    drawn = uniform_of_rows(rows, seed)[:, None]
     parts = -(-(rank - columns % n_clusters) // n_clusters)  # of the cluster of each column
     chosen = np.floor(drawn * parts) == columns // n_clusters
     weights = (indicator[:, columns % n_clusters] * chosen).astype(indicator.dtype)

@@ -28,6 +28,7 @@ __all__ = [
     "Factors",
     "Moments",
     "balancing_scales",
+    "cross_moment",
     "interaction",
     "normal_kernel",
     "objective",
@@ -130,31 +131,28 @@ def residual_kernel(block: Block, v: int, clusters: Matrix) -> Update:
     others = interaction(rest) if rest else None
     unexplained = block.state["indicator"] - _with_others(projections[v], others) @ clusters.T
     pulled = block.views[v].pull(_with_others(unexplained @ clusters, others))
-    gram = _gram_with_bias(others, block)
+    gram = _others_gram(others, block)
     return {"others": others}, (pulled, gram)
 
 
 def normal_kernel(block: Block, v: int, direction: Folded, gram: Matrix) -> Sums:
     """Pull ``others * ((others * project(W)) A'A)``: the normal operator, the hot loop."""
     others = block.state["others"]
-    projected = block.views[v].project(direction)
+    view = block.views[v].in_precision(direction.features.dtype)
+    projected = view.project(direction)
     if others is not None:
         projected *= others
     weighted = projected @ gram
     if others is not None:
         weighted *= others
-    return (block.views[v].pull(weighted),)
+    return (view.pull(weighted),)
 
 
 def project_kernel(block: Block, v: int, factor: Folded) -> Update:
     """Renew the projection of view `v`, and with it the moments."""
     projections = list(block.state["projections"])
     projections[v] = block.views[v].project(factor)
-    embedding = interaction(projections)
-    return {"projections": projections}, (
-        embedding.T @ embedding,
-        embedding.T @ block.state["indicator"],
-    )
+    return {"projections": projections}, _moments(projections, block.state["indicator"])
 
 
 def project_all(engine: Engine, factors: tuple[Matrix, ...]) -> Moments:
@@ -163,6 +161,12 @@ def project_all(engine: Engine, factors: tuple[Matrix, ...]) -> Moments:
         scaling.fold(factor) for scaling, factor in zip(engine.scalings, factors, strict=True)
     ]
     return Moments(*engine.update(_project_all_kernel, folded))
+
+
+def cross_moment(embedding: Matrix, indicator: Matrix) -> Matrix:
+    """Return P'F, in double precision."""
+    exact = embedding.astype(np.float64, copy=False)
+    return np.asarray(exact.T @ indicator.astype(np.float64, copy=False))
 
 
 def rescale_kernel(block: Block, scales: list[float]) -> Update:
@@ -176,7 +180,7 @@ def _with_others(rows: Matrix, others: Matrix | None) -> Matrix:
     return rows if others is None else rows * others
 
 
-def _gram_with_bias(others: Matrix | None, block: Block) -> Matrix:
+def _others_gram(others: Matrix | None, block: Block) -> Matrix:
     if others is not None:
         return others.T @ others
     rows = block.state["indicator"].shape[0]
@@ -186,6 +190,10 @@ def _gram_with_bias(others: Matrix | None, block: Block) -> Matrix:
 
 def _project_all_kernel(block: Block, factors: list[Folded]) -> Update:
     projections = [view.project(factor) for view, factor in zip(block.views, factors, strict=True)]
-    embedding = interaction(projections)
-    cross = embedding.T @ block.state["indicator"]
-    return {"projections": projections}, (embedding.T @ embedding, cross)
+    return {"projections": projections}, _moments(projections, block.state["indicator"])
+
+
+def _moments(projections: list[Matrix], indicator: Matrix) -> Sums:
+    # always in double precision: the misfit is a small difference of large moments
+    embedding = interaction(projections).astype(np.float64, copy=False)
+    return embedding.T @ embedding, cross_moment(embedding, indicator)

@@ -61,7 +61,7 @@ def updated_view_factor(
         The new view factor.
     """
     factor, clusters, scaling = factors.views[v], factors.clusters, engine.scalings[v]
-    pulled, others = engine.update(residual_kernel, v, clusters)
+    pulled, others_gram = engine.update(residual_kernel, v, clusters)
     weights = (gamma * penalty.weights(factor)).astype(engine.dtype)[:, None]
     gram = clusters.T @ clusters
 
@@ -72,7 +72,7 @@ def updated_view_factor(
     correction: Matrix = conjugate_gradients(
         normal_operator,
         scaling.unfold(pulled) - weights * factor,
-        _preconditioner(gram * others, columns, weights, factor),
+        _preconditioner(gram * others_gram, columns, weights, factor),
         steps=steps,
         enough=lambda gain, total: gain <= 0.3 * total and gain <= 0.1 * (value - total),
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -56,12 +57,12 @@ def check_same_views(
         if set(views.names) != set(names):
             raise ValueError(f"received views named {listed(views.names)}; fit saw {listed(names)}")
         order = [views.names.index(name) for name in names]
-        views = Views(
-            tuple(views.arrays[v] for v in order),
-            names,
-            tuple(views.feature_names[v] for v in order),
-            None if views.present is None else views.present[:, order],
-            True,
+        views = replace(
+            views,
+            arrays=tuple(views.arrays[v] for v in order),
+            names=names,
+            feature_names=tuple(views.feature_names[v] for v in order),
+            present=None if views.present is None else views.present[:, order],
         )
     for v, name in enumerate(names):
         if views.n_features[v] != n_features[v]:
@@ -124,9 +125,10 @@ def check_values(name: str, array: Array) -> None:
         finite = bool(np.isfinite([low, high]).all())
     if not finite:
         at, value = _first_not_finite(array)
+        shown = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
         raise ValueError(
-            f"view {name!r} holds {value} at {position(at)}; expected finite numbers. "
-            "For samples that lack a view use zeros and as_views(..., present=...)"
+            f"view {name!r} holds {shown} at {position(at)}; expected finite numbers. Which "
+            "samples lack a view is said by as_views(..., present=...)"
         )
     if low == high and array.shape[0] > 1:
         warnings.warn(

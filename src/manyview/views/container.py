@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -34,6 +34,8 @@ class Views(Sequence[Array]):
         Which sample has which view; None means that every sample has every view.
     named : bool
         Whether the caller named the views.
+    checked : bool
+        Whether :func:`as_views` has checked them.
 
     Examples
     --------
@@ -49,6 +51,7 @@ class Views(Sequence[Array]):
     feature_names: tuple[npt.NDArray[np.str_] | None, ...]
     present: npt.NDArray[np.bool_] | None = None
     named: bool = False
+    checked: bool = False
 
     @property
     def n_samples(self) -> int:
@@ -70,7 +73,7 @@ class Views(Sequence[Array]):
         index: Any = rows if isinstance(rows, slice) else np.asarray(rows)
         present = None if self.present is None else self.present[index]
         arrays = tuple(array[index] for array in self.arrays)
-        return Views(arrays, self.names, self.feature_names, present, self.named)
+        return replace(self, arrays=arrays, present=present)
 
     def __len__(self) -> int:
         return len(self.arrays)

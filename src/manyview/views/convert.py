@@ -7,6 +7,7 @@ only when they are in another format.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ def as_views(views: Any, *, present: npt.ArrayLike | None = None, min_samples: i
         of a dict name the views, the columns of a DataFrame the features.
     present : array-like of bool of shape (n_samples, n_views), optional
         Which sample has which view. A sample takes no feature from a view that it lacks,
-        whatever that row holds.
+        whatever that row holds, be it NaN.
     min_samples : int, default=1
         Fewest samples that will do.
 
@@ -52,30 +53,48 @@ def as_views(views: Any, *, present: npt.ArrayLike | None = None, min_samples: i
     ...
     ValueError: view 'view1' has 2 rows, view 'view0' has 3: views describe the same samples, row by row
     """  # noqa: E501 - the message is shown as it is printed
-    if isinstance(views, Views):
-        checked = views
-    else:
-        named, items = _named_items(views)
-        arrays, feature_names = [], []
-        for name, item in items:
-            array, columns = _as_array(name, item)
-            arrays.append(array)
-            feature_names.append(columns)
-        names = tuple(name for name, _ in items)
-        check_indexes([(name, item) for name, item in items if _is_frame(item)])
-        checked = Views(tuple(arrays), names, tuple(feature_names), None, named)
-        check_rows(checked)
-        for name, array in zip(checked.names, checked.arrays, strict=True):
-            check_values(name, array)
+    gathered = views if isinstance(views, Views) else _gathered(views)
+    if present is not None:
+        gathered = replace(gathered, present=np.asarray(present), checked=False)
+    checked = gathered if gathered.checked else _checked(gathered)
     if checked.n_samples < min_samples:
         raise ValueError(
             f"received {checked.n_samples} sample(s) in view {checked.names[0]!r}; "
             f"at least {min_samples} are needed"
         )
-    if present is None:
-        return checked
-    mask = check_present(present, checked)
-    return Views(checked.arrays, checked.names, checked.feature_names, mask, checked.named)
+    return checked
+
+
+def _gathered(views: Any) -> Views:
+    named, items = _named_items(views)
+    arrays, feature_names = zip(*(_as_array(name, item) for name, item in items), strict=True)
+    check_indexes([(name, item) for name, item in items if _is_frame(item)])
+    return Views(arrays, tuple(name for name, _ in items), feature_names, named=named)
+
+
+def _checked(views: Views) -> Views:
+    check_rows(views)
+    arrays, present = list(views.arrays), views.present
+    if present is not None:
+        present = check_present(present, views)
+        # whatever the rows of samples that lack a view hold, it must not reach a product
+        arrays = [_blanked(array, present[:, v]) for v, array in enumerate(arrays)]
+    for name, array in zip(views.names, arrays, strict=True):
+        check_values(name, array)
+    return replace(views, arrays=tuple(arrays), present=present, checked=True)
+
+
+def _blanked(array: Array, here: npt.NDArray[np.bool_]) -> Array:
+    """Return the array, a copy with zeros if rows that are not here hold NaN or infinity."""
+    if sp.issparse(array):
+        lacking = np.repeat(~here, np.diff(array.indptr))
+        if np.isfinite(array.data[lacking]).all():
+            return array
+        parts = (np.where(lacking, 0, array.data), array.indices, array.indptr)
+        return sp.csr_array(parts, shape=array.shape)
+    if np.isfinite(array[~here]).all():
+        return array
+    return np.where(here[:, None], array, 0)
 
 
 def _named_items(views: Any) -> tuple[bool, list[tuple[str, Any]]]:
