@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,21 +16,9 @@ __all__ = ["BAD_INPUT", "INTERRUPTED", "Commands"]
 BAD_INPUT = 2
 INTERRUPTED = 130
 
-# where data, parameters and files are checked; nothing behind them refuses input
-_CHECKS = (
-    "manyview.base",
-    "manyview.cli",
-    "manyview.datasets",
-    "manyview.mmc.estimator",
-    "manyview.views",
-)
-
 
 class Commands(TyperGroup):
-    """A group of commands whose errors and warnings are one line each on standard error.
-
-    An error of the program, as against one of its input, keeps its traceback.
-    """
+    """A group of commands whose errors and warnings are one line each on standard error."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:
         """Run a command and exit."""
@@ -51,8 +38,6 @@ def _exit_code(run: Callable[[], Any]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         result = INTERRUPTED
     except (OSError, ValueError) as error:
-        if isinstance(error, ValueError) and not _raised_by_checks(error):
-            raise
         _say("error", _told(error))
         return BAD_INPUT
     except Exception as error:
@@ -75,14 +60,6 @@ def _warnings_as_lines() -> Iterator[None]:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
         yield
-
-
-def _raised_by_checks(error: ValueError) -> bool:
-    """Tell an error of the input from arrays that do not fit somewhere in the numerics."""
-    frames = traceback.walk_tb(error.__traceback__)
-    modules = [str(frame.f_globals.get("__name__")) for frame, _ in frames]
-    ours = [module for module in modules if module.startswith("manyview.")]
-    return not ours or ours[-1].startswith(_CHECKS)
 
 
 def _told(error: Exception) -> str:
