@@ -83,7 +83,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         """Check that views are those of fit, for other samples, and put them in its order."""
         check_is_fitted(self, "labels_")
         return check_same_views(
-            as_views(views),
+            as_views(views, warn_of_constant=False),
             names=tuple(self.view_names_),
             n_features=self.n_features_in_,
             feature_names=self.feature_names_in_,

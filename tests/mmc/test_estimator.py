@@ -227,6 +227,20 @@ class TestInvariance:
             masked.predict(as_views(rubbish, present=present)), zeros.predict(emptied)
         )
 
+    @pytest.mark.parametrize("init", ["graph", "kmeans"])
+    @pytest.mark.parametrize(
+        ("dtype", "scale"),
+        [(np.float64, 1e200), (np.float64, 1e-200), (np.float32, 1e25), (np.float32, 1e-25)],
+    )
+    @pytest.mark.parametrize("n", [120, 4500])
+    def test_units_of_a_view_do_not_matter_for_unit_rows(self, n, dtype, scale, init):
+        views, truth = blobs(n=n)
+        scaled = [(scale * X).astype(dtype) for X in views]
+        model = fitted([views[0].astype(dtype), scaled[1]], init=init, max_iter=5)
+        assert adjusted_rand_score(truth, model.labels_) > 0.95
+        model = fitted(scaled, init=init, max_iter=5)
+        assert adjusted_rand_score(truth, model.labels_) > 0.95
+
     def test_scale_of_the_samples_does_not_matter_for_unit_rows(self):
         views, _ = blobs()
         factor = np.exp(np.random.default_rng(0).uniform(-300, 300, (90, 1)))
@@ -356,6 +370,30 @@ class TestStarts:
         assert np.sum(prediction**2) > 0.1
         assert adjusted_rand_score(truth, model.predict(views)) > 0.9
 
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    @pytest.mark.parametrize("penalty", ["l21", "frobenius"])
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("gamma", [0.0, 1e-12, 1e-8, 10.0, 1e4])
+    def test_any_gamma_is_finite_and_falls(self, gamma, dtype, penalty, indicator):
+        options = {"gamma": gamma, "penalty": penalty, "indicator": indicator, "max_iter": 15}
+        narrow = [np.random.default_rng(v).random((100, 1)).astype(dtype) for v in range(2)]
+        for views, rank in (
+            (blobs(dtype=dtype)[0], 20),
+            (narrow, 20),
+            (blobs(60, dtype=dtype)[0], 90),
+        ):
+            model = fitted(views, rank=rank, **options)
+            assert np.isfinite(model.transform(views)).all()
+            slack = 1e-4 if dtype is np.float32 else 1e-7
+            assert (np.diff(model.objective_) <= slack).all()
+
+    @pytest.mark.parametrize("k", [19, 20])
+    def test_as_many_clusters_as_samples_stay_orthonormal(self, k):
+        rng = np.random.default_rng(0)
+        views = [rng.standard_normal((20, 3)), rng.standard_normal((20, 2))]
+        F = fitted(views, k=k, indicator="orthogonal").indicator_
+        np.testing.assert_allclose(F.T @ F, np.eye(k), atol=1e-9)
+
 
 class _WithObjective:
     def __init__(self, value):
@@ -416,6 +454,41 @@ class TestErrors:
         ):
             MMC(3, normalize=normalize).fit(views)
 
+    @pytest.mark.parametrize(
+        ("dtype", "scale"), [(np.float32, 1e37), (np.float32, 1e-37), (np.float64, 1e-305)]
+    )
+    def test_scales_at_the_end_of_the_range(self, dtype, scale):
+        with pytest.raises(ValueError, match=r"view 'view0' has entries of size .*; rescale them$"):
+            MMC(3).fit([(scale * X).astype(dtype) for X in self.views])
+
+    def test_scales_that_overflow_at_predict(self):
+        model = fitted(self.views, normalize=None)
+        with pytest.raises(ValueError, match="view 'view0' has entries of size"):
+            model.predict([1e200 * X for X in self.views])
+
+    def test_double_precision_at_predict_after_single_at_fit(self):
+        model = fitted([X.astype(np.float32) for X in self.views])
+        labels = model.predict([1e60 * X for X in self.views])
+        np.testing.assert_array_equal(labels, model.labels_)
+
+    def test_predict_after_set_output(self):
+        model = fitted(self.views)
+        expected = model.predict(self.views)
+        model.set_output(transform="pandas")
+        assert list(model.transform(self.views).columns) == ["mmc0", "mmc1", "mmc2"]
+        np.testing.assert_array_equal(model.predict(self.views), expected)
+
+    @pytest.mark.parametrize("init", [[0, "a", None] * 30, [0.0, 1.0, np.nan] * 30])
+    def test_labels_that_are_none(self, init):
+        with pytest.raises(ValueError, match="init holds labels"):
+            MMC(3, init=np.array(init, dtype=object if None in init else float)).fit(self.views)
+
+    @pytest.mark.parametrize("scale", [1e200, 1e-200])
+    def test_an_indicator_of_any_scale(self, scale):
+        init = np.random.default_rng(0).standard_normal((90, 3))
+        one, two = fitted(self.views, init=init), fitted(self.views, init=scale * init)
+        np.testing.assert_array_equal(one.labels_, two.labels_)
+
     def test_a_failed_fit_leaves_an_earlier_one(self):
         model = fitted(self.views)
         labels = model.labels_
@@ -448,23 +521,27 @@ class TestProgress:
                 raise KeyboardInterrupt
 
         monkeypatch.setattr(module.ProgressBar, "step", interrupt)
-        with pytest.warns(ConvergenceWarning, match="interrupted: .* 2 sweeps"):
+        with pytest.warns(ConvergenceWarning, match="interrupted: .* that of 2 sweeps"):
             model = MMC(3, random_state=0, tol=0.0).fit(views)
         assert model.n_iter_ == 2
         assert model.predict(views).shape == (90,)
 
-    def test_interrupt_in_a_later_start_keeps_the_best_so_far(self, monkeypatch):
+    @pytest.mark.parametrize("where", ["start", "factors"])
+    def test_interrupt_in_a_later_start_keeps_the_best_so_far(self, monkeypatch, where):
         views, _ = blobs()
         calls = []
-        real = module._STARTS["random"]
+        real = module._STARTS["random"] if where == "start" else module.start_factors
 
-        def start(*args):
+        def interrupting(*args):
             calls.append(1)
             if len(calls) == 3:
                 raise KeyboardInterrupt
             return real(*args)
 
-        monkeypatch.setitem(module._STARTS, "random", start)
+        if where == "start":
+            monkeypatch.setitem(module._STARTS, "random", interrupting)
+        else:
+            monkeypatch.setattr(module, "start_factors", interrupting)
         with pytest.warns(ConvergenceWarning, match="interrupted"):
             model = MMC(3, init="random", n_init=5, random_state=0, tol=0.1).fit(views)
         assert len(calls) == 3

@@ -94,6 +94,7 @@ class TestAccepted:
         np.testing.assert_array_equal(some["b"].toarray(), Y[[2, 0]])
         np.testing.assert_array_equal(some.present, [[False, True], [True, True]])
         assert views.take(slice(1, 3)).n_samples == 2
+        assert views.take([]).n_samples == 0
 
     def test_all_zero_row_is_legal(self):
         as_views([np.vstack([X, np.zeros(3)])])
@@ -161,6 +162,39 @@ def test_frames_must_agree_on_their_index():
     as_views({"p": first, "array": Y, "q": pd.DataFrame(Y, index=list("abcd"))})
 
 
+def test_indexes_of_other_types_that_hold_the_same_agree():
+    days = pd.date_range("2020", periods=4, tz="UTC")
+    letters = list("abab")
+    for one, other in (
+        (pd.Index(range(4), dtype="Int64"), pd.RangeIndex(4)),
+        (days, days.tz_convert("Europe/Berlin")),
+        (pd.CategoricalIndex(letters), pd.CategoricalIndex(letters, categories=list("bac"))),
+        (pd.Index([np.nan, 1.0, 2.0, 3.0]), pd.Index([np.nan, 1, 2, 3], dtype=object)),
+    ):
+        as_views([pd.DataFrame(X, index=one), pd.DataFrame(Y, index=other)])
+    pairs = pd.MultiIndex.from_product([range(2), range(2)])
+    with pytest.raises(ValueError, match=r"row 0 is \(0, 0\) in 'view0' and 0 in 'view1'"):
+        as_views([pd.DataFrame(X, index=pairs), pd.DataFrame(Y)])
+
+
+def test_frames_of_mixed_numbers():
+    frame = pd.DataFrame(X).assign(flag=[True, False, True, True])
+    (array,) = as_views([frame])
+    np.testing.assert_array_equal(array, np.column_stack([X, [1, 0, 1, 1]]))
+    (filled,) = as_views([pd.DataFrame(X).astype(pd.SparseDtype(np.float64, 1.0))])
+    np.testing.assert_array_equal(filled, X)
+    intervals = pd.DataFrame({"i": pd.interval_range(0, 4)})
+    with pytest.raises(ValueError, match=r"non-numeric column\(s\): 'i'"):
+        as_views([intervals])
+
+
+def test_a_broken_sparse_array_is_refused():
+    broken = sp.csr_array(X)
+    broken.indices[3] = 99
+    with pytest.raises(ValueError, match="view 's' is a broken sparse array"):
+        as_views({"s": broken})
+
+
 def test_views_built_by_hand_are_checked():
     views = Views((NAN,), ("a",), (None,))
     with pytest.raises(ValueError, match="view 'a' holds NaN"):
@@ -194,9 +228,10 @@ class TestPresent:
         with pytest.raises(ValueError, match=r"present has shape \(4,\); expected .* \(4, 2\)"):
             as_views([X, Y], present=np.ones(4, dtype=bool))
 
-    def test_values(self):
+    @pytest.mark.parametrize("value", [0.5, None, "yes"])
+    def test_values(self, value):
         with pytest.raises(ValueError, match="True and False"):
-            as_views([X, Y], present=np.full((4, 2), 0.5))
+            as_views([X, Y], present=np.full((4, 2), value))
 
     @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
     def test_what_a_lacking_row_holds_does_not_matter(self, form):

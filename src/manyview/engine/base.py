@@ -89,11 +89,12 @@ class Engine(ABC):
         """Return the mean and the mean square of every column of the scaled view `v`, bias last."""
         scaling = self.scalings[v]
         (pulled,) = self.sum(_pull_ones, v, self.dtype)
-        if scaling.width is None or scaling.centre is None:
+        if scaling.columns is None:
             (squares,) = self.sum(_squares, v)
         else:
-            (squares,) = self.sum(_column_deviations, v, scaling.centre)
-            squares = squares * scaling.width**2
+            centre, width = scaling.columns
+            (squares,) = self.sum(_column_deviations, v, centre)
+            squares = squares * width**2
         mean = scaling.unfold(pulled)[:, 0] / self.n_samples
         return mean, np.append(squares / self.n_samples, 1.0)
 

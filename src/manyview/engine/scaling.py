@@ -75,6 +75,13 @@ class Scaling:
     width: Matrix | None = None
     active: npt.NDArray[np.intp] | None = None
 
+    @property
+    def columns(self) -> tuple[Matrix, Matrix] | None:
+        """Centre and width, or None where columns are left as they are."""
+        if self.centre is None or self.width is None:
+            return None
+        return self.centre, self.width
+
     def restrict(self, active: npt.NDArray[np.intp] | None) -> Scaling:
         """Return the same scaling for blocks that hold the features `active` only."""
         return replace(self, active=active)
@@ -82,9 +89,10 @@ class Scaling:
     def fold(self, factor: Matrix) -> Folded:
         """Bring a (n_features + 1) x R factor to the raw rows."""
         features, bias, offset = factor[:-1], factor[-1], None
-        if self.width is not None and self.centre is not None:
-            features = features * self.width[:, None]
-            offset = -(self.centre @ features)
+        if self.columns is not None:
+            centre, width = self.columns
+            features = features * width[:, None]
+            offset = -(centre @ features)
         if self.active is not None:
             features = features[self.active]
         return Folded(features, offset, bias)
@@ -97,9 +105,10 @@ class Scaling:
         features = pulled.features
         full = np.zeros((self.n_features + 1, features.shape[1]), dtype=features.dtype)
         full[slice(self.n_features) if self.active is None else self.active] = features
-        if self.width is not None and self.centre is not None:
-            full[:-1] -= self.centre[:, None] * pulled.scaled_sum
-            full[:-1] *= self.width[:, None]
+        if self.columns is not None:
+            centre, width = self.columns
+            full[:-1] -= centre[:, None] * pulled.scaled_sum
+            full[:-1] *= width[:, None]
             if self.active is not None:
                 left = np.ones(self.n_features, dtype=bool)
                 left[self.active] = False

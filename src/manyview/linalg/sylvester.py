@@ -21,7 +21,7 @@ def solve_diagonal_sylvester(diagonal: Matrix, gram: Matrix, right: Matrix) -> M
     Parameters
     ----------
     diagonal : ndarray of shape (k,)
-        Positive entries of the left matrix.
+        Entries of the left matrix, not negative.
     gram : ndarray of shape (r, r)
         Symmetric positive semi-definite right matrix.
     right : ndarray of shape (k, r)
@@ -41,5 +41,9 @@ def solve_diagonal_sylvester(diagonal: Matrix, gram: Matrix, right: Matrix) -> M
     """
     eigenvalues, vectors = np.linalg.eigh(gram)
     scale = diagonal[:, None] + np.maximum(eigenvalues, 0.0)
-    solution: Matrix = ((right @ vectors) / scale) @ vectors.T
-    return solution
+    rotated = right @ vectors
+    # with nothing on the diagonal, directions that are but rounding have no solution
+    rounding = eigenvalues.size * np.finfo(eigenvalues.dtype).eps * max(eigenvalues[-1], 0.0)
+    solvable = scale > rounding
+    solution: Matrix = np.divide(rotated, scale, where=solvable, out=np.zeros_like(rotated))
+    return np.asarray(solution @ vectors.T)

@@ -216,12 +216,12 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                     engine.restrict(v, None)
                 try:
                     indicator = self._start(engine, rng)
+                    candidate = _carried_through(engine, problem, indicator, rank, rng, bar, start)
                 except KeyboardInterrupt:
                     if best is None:
                         raise
                     interrupted = True
                     break
-                candidate = _carried_through(engine, problem, indicator, rank, rng, bar, start)
                 if best is None or candidate.key < best.key:
                     best = candidate
                 interrupted = candidate.fitted.interrupted
@@ -246,7 +246,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ndarray of shape (n_samples,)
             Clusters.
         """
-        prediction = self.transform(views)
+        prediction = self._predicted(views)  # not transform, whose output may be set to a frame
         return self._readout.labels(prediction)
 
     def transform(self, views: Any) -> Matrix:
@@ -262,9 +262,18 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ndarray of shape (n_samples, n_clusters)
             How far each sample belongs to each cluster, in the scale of ``indicator_``.
         """
+        return self._predicted(views)
+
+    def _predicted(self, views: Any) -> Matrix:
         checked = self._setup_predict(views)
+        check_scale(checked, self.normalize)
         engine = self._engine(checked, scalings=self._scalings)
-        factors = Factors(tuple(self.view_factors_), self.cluster_factors_)
+        # the wider of the precisions of fit and of these views
+        dtype = np.result_type(engine.dtype, self.cluster_factors_.dtype)
+        factors = Factors(
+            tuple(factor.astype(dtype, copy=False) for factor in self.view_factors_),
+            self.cluster_factors_.astype(dtype, copy=False),
+        )
         with engine.running():
             return predicted_indicator(engine, factors)
 
@@ -312,7 +321,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self._scalings = [scaling.restrict(None) for scaling in engine.scalings]
         message = None
         if interrupted:
-            message = f"interrupted: the result is that of the {self.n_iter_} sweeps done so far"
+            message = f"interrupted: the result is the best so far, that of {self.n_iter_} sweeps"
         elif fitted.explained < _NOTHING:
             message = (
                 f"gamma={self.gamma} is too large for these views: every factor went to zero, and "

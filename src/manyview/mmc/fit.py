@@ -98,15 +98,19 @@ def fit(
     """
     columns = [engine.column_moments(v) for v in range(len(factors.views))]
     fitted = Fitted(*_balanced(engine, problem, factors, moments))
-    previous = objective(fitted.factors, fitted.moments, problem.penalty, problem.gamma)
+    previous = _value(problem, fitted.factors, fitted.moments)
     whole = engine.snapshot(*_KEPT)
     try:
         for sweep in range(problem.max_iter):
             factors, moments = _sweep(engine, problem, fitted.factors, fitted.moments, columns)
-            value = objective(factors, moments, problem.penalty, problem.gamma)
-            fitted.factors, fitted.moments = factors, moments
+            value = _value(problem, factors, moments)
+            if not value <= previous:  # all that is left is rounding
+                _go_back(engine, fitted.factors, whole)
+                value = previous
+            else:
+                fitted.factors, fitted.moments = factors, moments
+                whole = engine.snapshot(*_KEPT)
             fitted.objective.append(value)
-            whole = engine.snapshot(*_KEPT)
             on_sweep(sweep + 1, value)
             if previous - value <= problem.tol * abs(previous):
                 fitted.converged = True
@@ -116,11 +120,16 @@ def fit(
         if not fitted.objective:
             raise
         fitted.interrupted = True
-        engine.restore(whole)
-        for v in range(len(columns)):
-            engine.restrict(v, None)
-        project_all(engine, fitted.factors.views)
+        _go_back(engine, fitted.factors, whole)
     return fitted
+
+
+def _go_back(engine: Engine, factors: Factors, whole: list[dict[str, Any]]) -> None:
+    """Bring the blocks back to where the last whole sweep left them."""
+    engine.restore(whole)
+    for v in range(len(factors.views)):
+        engine.restrict(v, None)
+    project_all(engine, factors.views)
 
 
 def _sweep(
@@ -133,9 +142,12 @@ def _sweep(
     for v in range(len(columns)):
         factors, moments = _view_step(engine, problem, factors, moments, v, columns[v])
         _drop_features(engine, v, factors)
-    factors = factors.with_clusters(
+    improved = factors.with_clusters(
         updated_cluster_factor(factors, moments, penalty=problem.penalty, gamma=problem.gamma)
     )
+    # where gamma is next to nothing, the solution may be but rounding
+    if _value(problem, improved, moments) <= _value(problem, factors, moments):
+        factors = improved
     factors, moments = _balanced(engine, problem, factors, moments)
     return factors, problem.indicator.update(engine, factors, moments)
 
@@ -153,6 +165,10 @@ def _balanced(
     return factors.scaled(scales), moments.scaled(float(np.prod(scales[:-1])))
 
 
+def _value(problem: Problem, factors: Factors, moments: Moments) -> float:
+    return objective(factors, moments, problem.penalty, problem.gamma)
+
+
 def _view_step(
     engine: Engine,
     problem: Problem,
@@ -163,7 +179,7 @@ def _view_step(
 ) -> tuple[Factors, Moments]:
     """Update one view factor; set rows to zero, or take the step back, if that is lower."""
     current = factors.views[v]
-    before = objective(factors, moments, problem.penalty, problem.gamma)
+    before = _value(problem, factors, moments)
     improved = updated_view_factor(
         engine,
         factors,
@@ -183,7 +199,7 @@ def _view_step(
         folded = engine.scalings[v].fold(candidate)
         trial = factors.with_view(v, candidate)
         trial_moments = Moments(*engine.update(project_kernel, v, folded))
-        after = objective(trial, trial_moments, problem.penalty, problem.gamma)
+        after = _value(problem, trial, trial_moments)
         if after <= before + slack or candidate is current:
             break
     return trial, trial_moments

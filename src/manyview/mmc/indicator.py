@@ -29,6 +29,7 @@ __all__ = [
 Matrix = npt.NDArray[np.floating[Any]]
 
 _EXPONENTS = np.arange(-80, 20)
+_NOTHING = 1e-12
 
 
 class Indicator(Protocol):
@@ -56,8 +57,10 @@ class OrthogonalIndicator:
     def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Set ``F = U V'`` of the prediction's thin SVD, through its K x K Gram matrix."""
         clusters = factors.clusters.astype(np.float64)
-        tolerance = _rank_tolerance(engine)
-        root, null = inverse_square_root(clusters @ moments.gram @ clusters.T, rtol=tolerance)
+        gram = clusters @ moments.gram @ clusters.T
+        if not np.trace(gram) > _NOTHING:  # the zero model has no direction to follow
+            return moments
+        root, null = inverse_square_root(gram, rtol=_rank_tolerance(engine))
         readout = (clusters.T @ root).astype(engine.dtype)
         if null.shape[1]:
             overlap = engine.update(_known_kernel, readout)[0]

@@ -60,15 +60,15 @@ def kmeans_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> L
     if engine.n_samples > most:
         sample = np.sort(rng.choice(engine.n_samples, most, replace=False))
     pairs = zip(engine.take(sample), engine.scalings, strict=True)
-    rows = [_uncentred_rows(view, scaling) for view, scaling in pairs]
+    rows = [_uncentred(view, scaling) for view, scaling in pairs]
     sparse = any(sp.issparse(part) for part in rows)
     beside = sp.hstack(rows, format="csr") if sparse else np.hstack(rows)
     _, centres = cluster_rows(beside, n_clusters, rng)
     widths = np.cumsum([scaling.n_features for scaling in engine.scalings])
     parts = np.split(centres, widths[:-1], axis=1)
     for part, scaling in zip(parts, engine.scalings, strict=True):
-        if scaling.width is not None and scaling.centre is not None:
-            part -= scaling.width * scaling.centre
+        if scaling.columns is not None:
+            part -= np.multiply(*scaling.columns)
     return _lloyd(engine, parts)
 
 
@@ -87,7 +87,12 @@ def given_start(array: Any, n_samples: int, n_clusters: int) -> npt.NDArray[np.f
     """
     array = np.asarray(array)
     if array.shape == (n_samples,):
-        names, labels = np.unique(array, return_inverse=True)
+        try:
+            names, labels = np.unique(array, return_inverse=True)
+        except TypeError:
+            raise ValueError("init holds labels of types that cannot be compared") from None
+        if names.dtype.kind == "f" and np.isnan(names).any():
+            raise ValueError("init holds labels that are NaN")
         if len(names) != n_clusters:
             raise ValueError(
                 f"init holds {len(names)} different labels; expected n_clusters={n_clusters}"
@@ -100,7 +105,7 @@ def given_start(array: Any, n_samples: int, n_clusters: int) -> npt.NDArray[np.f
         )
     if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
         raise ValueError("init holds entries that are not finite real numbers")
-    array = array.astype(np.float64)
+    array = array.astype(np.float64) / max(float(np.abs(array).max()), np.finfo(np.float64).tiny)
     root, null = inverse_square_root(array.T @ array)
     if null.shape[1]:
         raise ValueError(
@@ -148,44 +153,44 @@ def _nearest_kernel(
 
 def _similarity(view: RowView, scaling: Scaling, landmarks: RowView, rows: slice) -> Matrix:
     """Return the inner products of some scaled rows of a view with landmarks."""
-    x, marks = view.x[rows], landmarks.x
-    if sp.issparse(x):
-        products = _sparse_products(x, marks, scaling)
+    near = RowView(view.x[rows], None if view.scale is None else view.scale[rows])
+    if scaling.columns is None:
+        # scaled before they are multiplied: products of raw rows may overflow
+        x, marks = _scaled(near), _scaled(landmarks)
+        products = x @ marks.T
+        return np.asarray(products.toarray() if sp.issparse(products) else products)
+    if sp.issparse(near.x):
+        products = _sparse_products(near.x, landmarks.x, *scaling.columns)
     else:
-        dtype = np.result_type(np.float32, x.dtype)
-        products = _centred(x, scaling, dtype) @ _centred(marks, scaling, dtype).T
-    if view.scale is not None and landmarks.scale is not None:
-        products *= view.scale[rows, None]
-        products *= landmarks.scale
-    return products
+        centre, width = scaling.columns
+        products = ((near.x - centre) * width) @ ((landmarks.x - centre) * width).T
+    if near.scale is not None and landmarks.scale is not None:
+        products = products * near.scale[:, None] * landmarks.scale
+    return np.asarray(products)
 
 
-def _centred(x: Matrix, scaling: Scaling, dtype: np.dtype[Any]) -> Matrix:
-    if scaling.width is None or scaling.centre is None:
-        return x.astype(dtype, copy=False)
-    return (x.astype(dtype, copy=False) - scaling.centre) * scaling.width
-
-
-def _sparse_products(x: Any, marks: Any, scaling: Scaling) -> Matrix:
-    """Multiply out the centring, so that sparse rows stay sparse."""
-    if scaling.width is None or scaling.centre is None:
-        return np.asarray((x @ marks.T).toarray())
-    squared = scaling.width**2
-    shift = squared * scaling.centre
-    products = (x @ (marks * squared).tocsr().T).toarray()
-    return np.asarray(products - (x @ shift)[:, None] - marks @ shift + scaling.centre @ shift)
-
-
-def _uncentred_rows(view: RowView, scaling: Scaling) -> Any:
-    """Return a few rows as the model sees them, but for the centring, to which k-means is blind."""
+def _scaled(view: RowView) -> Any:
     x = view.x.astype(np.result_type(np.float32, view.x.dtype), copy=False)
-    if scaling.width is not None:
-        x = (x * scaling.width).tocsr() if sp.issparse(x) else x * scaling.width
     if view.scale is None:
         return x
-    return (
-        sp.csr_array(sp.diags_array(view.scale) @ x) if sp.issparse(x) else x * view.scale[:, None]
-    )
+    if sp.issparse(x):
+        return sp.csr_array(sp.diags_array(view.scale) @ x)
+    return x * view.scale[:, None]
+
+
+def _sparse_products(x: Any, marks: Any, centre: Matrix, width: Matrix) -> Matrix:
+    """Multiply out the centring, so that sparse rows stay sparse."""
+    shift = width**2 * centre
+    products = (x @ (marks * width**2).tocsr().T).toarray()
+    return np.asarray(products - (x @ shift)[:, None] - marks @ shift + centre @ shift)
+
+
+def _uncentred(view: RowView, scaling: Scaling) -> Any:
+    """Return a few rows as the model sees them, but for the centring, to which k-means is blind."""
+    x = _scaled(view)
+    if scaling.width is None:
+        return x
+    return (x * scaling.width).tocsr() if sp.issparse(x) else x * scaling.width
 
 
 def _lloyd(engine: Engine, centres: list[Matrix], *, max_iter: int = 100) -> Labels:

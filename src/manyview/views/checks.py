@@ -98,8 +98,13 @@ def check_indexes(frames: list[tuple[str, Any]]) -> None:
         first_name, first = frames[0]
         if len(frame) != len(first) or frame.index.equals(first.index):
             continue
-        ours, theirs = np.asarray(frame.index), np.asarray(first.index)
-        n = next(n for n in range(len(ours)) if ours[n] != theirs[n])
+        # the types of indexes may differ where what they hold does not
+        pairs = zip(list(frame.index), list(first.index), strict=True)
+        different = (n for n, (a, b) in enumerate(pairs) if not (a == b or (a != a and b != b)))
+        n = next(different, None)
+        if n is None:
+            continue
+        ours, theirs = frame.index, first.index
         raise ValueError(
             f"views {first_name!r} and {name!r} have different indexes: row {n} is "
             f"{theirs[n]!r} in {first_name!r} and {ours[n]!r} in {name!r}; align them first, "
@@ -107,8 +112,8 @@ def check_indexes(frames: list[tuple[str, Any]]) -> None:
         )
 
 
-def check_values(name: str, array: Array) -> None:
-    """Refuse NaN and infinity, and warn of a view that carries nothing."""
+def check_values(name: str, array: Array, *, warn: bool) -> None:
+    """Refuse NaN and infinity, and, if asked to, warn of a view that carries nothing."""
     if sp.issparse(array):
         low, high = _range(array.data)
         if array.nnz < array.shape[0] * array.shape[1]:
@@ -130,33 +135,32 @@ def check_values(name: str, array: Array) -> None:
             f"view {name!r} holds {shown} at {position(at)}; expected finite numbers. Which "
             "samples lack a view is said by as_views(..., present=...)"
         )
-    if low == high and array.shape[0] > 1:
+    if warn and low == high and array.shape[0] > 1:
         warnings.warn(
-            f"view {name!r} is {low:g} everywhere: it carries nothing and takes no part",
+            f"view {name!r} is {low + 0.0:g} everywhere: it carries nothing and takes no part",
             UserWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
 def check_scale(views: Views, normalize: str | None) -> None:
     """Raise if products of the views, as they will be scaled, leave the range of their precision.
 
-    Unit rows can be of any scale; standardised columns of any whose squares can be written down;
-    views that are left as they are also need room for the products across all of them.
+    Unit rows can be of almost any scale; standardised columns of any whose squares can be written
+    down; views that are left as they are also need room for the products across all of them.
     """
-    if normalize == "rows":
-        return
     largest = float(np.finfo(views.dtype).max)
-    power = 0.4 if normalize == "columns" else 0.4 / len(views)
+    power = {"rows": 0.8, "columns": 0.4}.get(str(normalize), 0.4 / len(views))
     for name, array in zip(views.names, views.arrays, strict=True):
         low, high = _range(array.data if sp.issparse(array) else array)
         peak = max(abs(low), abs(high))
         too_large = peak * np.sqrt(array.shape[1]) > largest**power
-        too_small = normalize == "columns" and 0.0 < peak < largest**-power
+        too_small = normalize is not None and 0.0 < peak < largest**-power
         if too_large or too_small:
             raise ValueError(
                 f"view {name!r} has entries of size {peak:.3g}: with normalize={normalize!r} their "
-                f"products leave the range of {views.dtype}; rescale them, or use normalize='rows'"
+                f"products leave the range of {views.dtype}; rescale them"
+                + ("" if normalize == "rows" else ", or use normalize='rows'")
             )
 
 
@@ -185,7 +189,7 @@ def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_]
     expected = (views.n_samples, len(views))
     if mask.shape != expected:
         raise ValueError(f"present has shape {mask.shape}; expected (samples, views) = {expected}")
-    if not np.isin(mask, (0, 1)).all():
+    if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
         raise ValueError("present must hold True and False (or 1 and 0) only")
     mask = mask.astype(bool)
     if not mask.any(axis=1).all():

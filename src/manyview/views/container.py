@@ -71,6 +71,8 @@ class Views(Sequence[Array]):
     def take(self, rows: npt.ArrayLike) -> Views:
         """Return the views of some samples only, chosen by index, mask or slice."""
         index: Any = rows if isinstance(rows, slice) else np.asarray(rows)
+        if not isinstance(index, slice) and index.size == 0:
+            index = index.astype(np.intp)
         present = None if self.present is None else self.present[index]
         arrays = tuple(array[index] for array in self.arrays)
         return replace(self, arrays=arrays, present=present)

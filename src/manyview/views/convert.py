@@ -20,7 +20,13 @@ from manyview.views.container import Array, Views, listed
 __all__ = ["as_views"]
 
 
-def as_views(views: Any, *, present: npt.ArrayLike | None = None, min_samples: int = 1) -> Views:
+def as_views(
+    views: Any,
+    *,
+    present: npt.ArrayLike | None = None,
+    min_samples: int = 1,
+    warn_of_constant: bool = True,
+) -> Views:
     """Check what the caller calls views and return them as :class:`Views`.
 
     Parameters
@@ -33,6 +39,8 @@ def as_views(views: Any, *, present: npt.ArrayLike | None = None, min_samples: i
         whatever that row holds, be it NaN.
     min_samples : int, default=1
         Fewest samples that will do.
+    warn_of_constant : bool, default=True
+        Whether to warn of a view all of whose entries are equal.
 
     Returns
     -------
@@ -56,7 +64,7 @@ def as_views(views: Any, *, present: npt.ArrayLike | None = None, min_samples: i
     gathered = views if isinstance(views, Views) else _gathered(views)
     if present is not None:
         gathered = replace(gathered, present=np.asarray(present), checked=False)
-    checked = gathered if gathered.checked else _checked(gathered)
+    checked = gathered if gathered.checked else _checked(gathered, warn_of_constant)
     if checked.n_samples < min_samples:
         raise ValueError(
             f"received {checked.n_samples} sample(s) in view {checked.names[0]!r}; "
@@ -72,7 +80,7 @@ def _gathered(views: Any) -> Views:
     return Views(arrays, tuple(name for name, _ in items), feature_names, named=named)
 
 
-def _checked(views: Views) -> Views:
+def _checked(views: Views, warn_of_constant: bool) -> Views:
     check_rows(views)
     arrays, present = list(views.arrays), views.present
     if present is not None:
@@ -80,7 +88,7 @@ def _checked(views: Views) -> Views:
         # whatever the rows of samples that lack a view hold, it must not reach a product
         arrays = [_blanked(array, present[:, v]) for v, array in enumerate(arrays)]
     for name, array in zip(views.names, arrays, strict=True):
-        check_values(name, array)
+        check_values(name, array, warn=warn_of_constant)
     return replace(views, arrays=tuple(arrays), present=present, checked=True)
 
 
@@ -140,7 +148,7 @@ def _as_array(name: str, item: Any) -> tuple[Array, npt.NDArray[np.str_] | None]
         raise ValueError(f"view {name!r} has no features (shape {tuple(array.shape)})")
     if array.dtype.itemsize > 8:
         array = array.astype(np.float64)
-    return (_csr(array) if sp.issparse(array) else array), columns
+    return (_csr(name, array) if sp.issparse(array) else array), columns
 
 
 def _dense(name: str, item: Any) -> Array:
@@ -173,15 +181,20 @@ def _frame_values(name: str, frame: Any) -> Array:
             f"view {name!r} has {len(bad)} non-numeric column(s): {', '.join(bad[:5])}"
             f"{', ...' if len(bad) > 5 else ''}; expected numbers only"
         )
-    if kinds and all(hasattr(dtype, "fill_value") for _, dtype in kinds):
+    if kinds and all(getattr(dtype, "fill_value", None) == 0 for _, dtype in kinds):
         return frame.sparse.to_coo()
     if any(hasattr(dtype, "na_value") for _, dtype in kinds):
         return frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    return frame.to_numpy()
+    values = frame.to_numpy()
+    return values.astype(np.float64) if values.dtype.kind == "O" else values
 
 
-def _csr(array: Any) -> Array:
+def _csr(name: str, array: Any) -> Array:
     csr = sp.csr_array(array)
+    try:
+        csr.check_format(full_check=True)  # an index out of range would be read as memory
+    except ValueError as error:
+        raise ValueError(f"view {name!r} is a broken sparse array: {error}") from error
     if not csr.has_canonical_format:
         csr = csr.copy()  # the caller's array stays as it is
         csr.sum_duplicates()
@@ -196,8 +209,9 @@ def _is_frame(item: Any) -> bool:
 
 
 def _is_numeric_dtype(dtype: Any) -> bool:
-    kind = getattr(getattr(dtype, "subtype", dtype), "kind", "O")
-    return kind in "fiub"
+    # a sparse type holds numbers of its subtype; so does one of intervals, which are none
+    held = dtype.subtype if hasattr(dtype, "fill_value") else dtype
+    return getattr(held, "kind", "O") in tuple("fiub")
 
 
 def _is_number(value: Any) -> bool:
