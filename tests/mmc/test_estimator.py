@@ -377,15 +377,12 @@ class TestStarts:
     def test_any_gamma_is_finite_and_falls(self, gamma, dtype, penalty, indicator):
         options = {"gamma": gamma, "penalty": penalty, "indicator": indicator, "max_iter": 15}
         narrow = [np.random.default_rng(v).random((100, 1)).astype(dtype) for v in range(2)]
-        for views, rank in (
-            (blobs(dtype=dtype)[0], 20),
-            (narrow, 20),
-            (blobs(60, dtype=dtype)[0], 90),
-        ):
+        few, _ = blobs(60, dtype=dtype)
+        for views, rank in ((few, 20), (few, 90), (narrow, 20)):
             model = fitted(views, rank=rank, **options)
             assert np.isfinite(model.transform(views)).all()
-            slack = 1e-4 if dtype is np.float32 else 1e-7
-            assert (np.diff(model.objective_) <= slack).all()
+            assert np.isfinite(model.objective_).all()
+            assert (np.diff(model.objective_) <= 0.0).all()
 
     @pytest.mark.parametrize("k", [19, 20])
     def test_as_many_clusters_as_samples_stay_orthonormal(self, k):
