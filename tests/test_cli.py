@@ -424,7 +424,10 @@ def test_an_interrupted_fit_still_writes_its_labels(
     monkeypatch.setattr("manyview.progress.ProgressBar.step", step)
     result = run_fit(data, out)
     assert result.exit_code == 0
-    assert "manyview: warning: interrupted: the result is that of the 2 sweeps" in result.stderr
+    assert (
+        "manyview: warning: interrupted: the result is the best so far, that of 2 sweeps"
+        in result.stderr
+    )
     assert str(out) in plain(result.stdout).replace("\n", "").replace(" ", "")
     assert len(clusters_in(out.read_text())) == N_SAMPLES
 
