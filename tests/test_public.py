@@ -5,7 +5,10 @@ import importlib
 import pytest
 
 CONTRACT = {
-    "manyview": ["MMC", "Views", "as_views", "__version__"],
+    "manyview": [
+        *("MMC", "SEC", "CoRegSC", "AMGL", "RMKMC", "MultiNMF", "KCTD", "SCMV3DT"),
+        *("Views", "as_views", "__version__"),
+    ],
     "manyview.metrics": ["clustering_accuracy", "normalized_mutual_info"],
     "manyview.datasets": ["load_digits_views", "make_views", "read_views", "write_views"],
 }

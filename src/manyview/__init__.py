@@ -1,7 +1,20 @@
 """Clustering of samples that come in several views."""
 
 from manyview._version import __version__
+from manyview.baselines import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
 from manyview.mmc import MMC
 from manyview.views import Views, as_views
 
-__all__ = ["MMC", "Views", "__version__", "as_views"]
+__all__ = [
+    "AMGL",
+    "KCTD",
+    "MMC",
+    "RMKMC",
+    "SCMV3DT",
+    "SEC",
+    "CoRegSC",
+    "MultiNMF",
+    "Views",
+    "__version__",
+    "as_views",
+]

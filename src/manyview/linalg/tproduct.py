@@ -1,0 +1,131 @@
+"""The t-product of tensors: matrix products of slices after a Fourier transform across them.
+
+A tensor is an array of shape (V, n, m), slices first. Its transform is kept as the list of slices
+0 to V // 2, of which the others are the conjugates; slices that are their own conjugate are real.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.linalg
+
+__all__ = [
+    "from_fourier",
+    "slice_multiplicity",
+    "squared_norm",
+    "t_product",
+    "threshold_singular_values",
+    "to_fourier",
+]
+
+Tensor = npt.NDArray[np.float64]
+Slice = npt.NDArray[Any]
+
+
+def to_fourier(tensor: Tensor) -> list[Slice]:
+    """Return the slices 0 to V // 2 of the Fourier transform across slices."""
+    transformed = np.fft.rfft(tensor, axis=0)
+    counts = slice_multiplicity(tensor.shape[0])
+    return [
+        np.ascontiguousarray(part.real) if count == 1 else part
+        for part, count in zip(transformed, counts, strict=True)
+    ]
+
+
+def from_fourier(slices: Sequence[Slice], depth: int) -> Tensor:
+    """Return the tensor of `depth` slices of which `slices` is the transform."""
+    # one and two slices are real throughout: no need of complex copies
+    if depth == 1:
+        return np.array(slices[0])[None]
+    if depth == 2:
+        return 0.5 * np.stack([slices[0] + slices[1], slices[0] - slices[1]])
+    return np.fft.irfft(np.stack(slices), n=depth, axis=0)
+
+
+def slice_multiplicity(depth: int) -> list[int]:
+    """Return how many slices each of 0 to V // 2 stands for: 1 if it is its own conjugate."""
+    return [1 if 2 * k % depth == 0 else 2 for k in range(depth // 2 + 1)]
+
+
+def squared_norm(slices: Sequence[Slice], depth: int) -> float:
+    """Return the squared norm of a tensor from its transform."""
+    counts = slice_multiplicity(depth)
+    total = sum(
+        count * float(np.vdot(part, part).real) for part, count in zip(slices, counts, strict=True)
+    )
+    return total / depth
+
+
+def t_product(left: Tensor, right: Tensor) -> Tensor:
+    """Return the t-product, slice k of which is ``sum_j left[j] @ right[(k - j) mod V]``.
+
+    Parameters
+    ----------
+    left : ndarray of shape (V, n, p)
+        Tensor.
+    right : ndarray of shape (V, p, m)
+        Tensor.
+
+    Returns
+    -------
+    ndarray of shape (V, n, m)
+        Product.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> shift = np.array([[[0.0]], [[1.0]]])
+    >>> t_product(shift, np.array([[[5.0]], [[7.0]]])).ravel()
+    array([7., 5.])
+    """
+    pairs = zip(to_fourier(left), to_fourier(right), strict=True)
+    return from_fourier([a @ b for a, b in pairs], left.shape[0])
+
+
+def threshold_singular_values(matrix: Slice, by: float) -> tuple[Slice, float]:
+    """Return a matrix with every singular value lowered by `by`, down to 0, and their sum.
+
+    Parameters
+    ----------
+    matrix : ndarray of shape (n, m)
+        Real or complex.
+    by : float
+        How much to take off, not negative.
+
+    Returns
+    -------
+    lowered : ndarray of shape (n, m)
+        The matrix nearest to `matrix` with the sum of its singular values penalised.
+    nuclear : float
+        Sum of the singular values of `lowered`.
+
+    Notes
+    -----
+    Through the eigenvalues above ``by^2`` of ``M^H M``, so that no work goes to what is dropped.
+    Their rounding is that of the largest one: for `by` below 1e-5 of it, and where the
+    eigenvalues are not found, an SVD that does not square is taken.
+    """
+    if not np.isfinite(matrix).all():
+        raise ValueError("the matrix holds NaN or infinity; expected finite numbers")
+    if by > 1e-5 * float(np.linalg.norm(matrix)):
+        try:
+            squares, right = scipy.linalg.eigh(
+                matrix.conj().T @ matrix, subset_by_value=(by**2, np.inf), check_finite=False
+            )
+        except scipy.linalg.LinAlgError:
+            return _threshold_by_svd(matrix, by)
+        values = np.sqrt(squares)
+        lowered = (matrix @ right) * (1.0 - by / values) @ right.conj().T
+        return lowered, float(np.sum(values - by))
+    return _threshold_by_svd(matrix, by)
+
+
+def _threshold_by_svd(matrix: Slice, by: float) -> tuple[Slice, float]:
+    # gesvd: the faster gesdd can fail on finite matrices of less than full rank
+    left, values, right = scipy.linalg.svd(matrix, full_matrices=False, lapack_driver="gesvd")
+    values = np.maximum(values - by, 0.0)
+    return (left * values) @ right, float(values.sum())

@@ -1,0 +1,177 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+from manyview.baselines import CoRegSC
+from manyview.baselines import coreg as module
+from manyview.baselines import eigenvectors as eigen
+from manyview.baselines.graphs import rbf_kernel
+from manyview.datasets import read_views
+from manyview.linalg.partition import cluster_rows
+from manyview.metrics import clustering_accuracy, normalized_mutual_info
+
+FORMS = pytest.mark.parametrize("form", ["centroid", "pairwise"])
+
+
+def blobs(n=60, widths=(8, 6, 5), k=3, seed=0, spread=0.5):
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n) % k
+    views = [
+        3 * rng.standard_normal((k, d))[truth] + spread * rng.standard_normal((n, d))
+        for d in widths
+    ]
+    return views, truth
+
+
+def projector(vectors):
+    return vectors @ vectors.T
+
+
+def affinity(view):
+    kernel = rbf_kernel(view)
+    root = np.sqrt(kernel.sum(axis=1))
+    return kernel / root[:, None] / root
+
+
+@FORMS
+class TestBothForms:
+    def test_clear_clusters_are_found(self, form):
+        views, truth = blobs()
+        model = CoRegSC(3, form=form, n_init=5, random_state=0).fit(views)
+        assert adjusted_rand_score(truth, model.labels_) == 1.0
+        assert model.objective_.shape == (model.n_iter_,) == (10,)
+        assert (model.n_views_, model.n_features_in_) == (3, [8, 6, 5])
+
+    @pytest.mark.parametrize("regularization", [0.01, 0.5, 10.0])
+    def test_objective_does_not_fall(self, form, regularization):
+        views, _ = blobs(spread=3.0)
+        model = CoRegSC(4, regularization, form=form, max_iter=30, random_state=0).fit(views)
+        assert (np.diff(model.objective_) >= -1e-9).all()
+
+    def test_objective_by_definition(self, form):
+        views, _ = blobs(spread=2.0)
+        model = CoRegSC(3, 0.3, form=form, max_iter=200, tol=1e-12, random_state=0)
+        U = model.fit(views).view_embeddings_
+        value = sum(np.trace(u.T @ affinity(v) @ u) for u, v in zip(U, views, strict=True))
+        if form == "centroid":
+            common = np.linalg.svd(np.hstack(U), full_matrices=False)[0][:, :3]
+            value += 0.3 * sum(np.trace(projector(u) @ projector(common)) for u in U)
+        else:
+            value += 0.3 * sum(
+                np.trace(projector(U[v]) @ projector(U[w])) for v in range(3) for w in range(v)
+            )
+        assert model.objective_[-1] == pytest.approx(value, rel=1e-6)
+
+    def test_embeddings_are_orthonormal(self, form):
+        views, _ = blobs(spread=2.0)
+        model = CoRegSC(4, 0.3, form=form, random_state=0).fit(views)
+        for U in model.view_embeddings_:
+            np.testing.assert_allclose(U.T @ U, np.eye(4), atol=1e-10)
+        np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), 1)
+
+    def test_without_agreement_views_have_their_own(self, form):
+        views, _ = blobs(spread=2.0)
+        model = CoRegSC(3, 0.0, form=form, random_state=0).fit(views)
+        for U, view in zip(model.view_embeddings_, views, strict=True):
+            vectors = np.linalg.eigh(affinity(view))[1][:, -3:]
+            np.testing.assert_allclose(projector(U), projector(vectors), atol=1e-8)
+        assert np.isfinite(model.embedding_).all()
+
+    def test_strong_agreement_makes_them_equal(self, form):
+        views, _ = blobs(spread=2.0)
+        model = CoRegSC(3, 1e4, form=form, max_iter=50, random_state=0).fit(views)
+        first, *others = map(projector, model.view_embeddings_)
+        for other in others:
+            np.testing.assert_allclose(other, first, atol=1e-3)
+
+    def test_turning_shifting_and_scaling_a_view_changes_nothing(self, form):
+        views, _ = blobs(spread=1.0)
+        turn = np.linalg.qr(np.random.default_rng(1).standard_normal((8, 8)))[0]
+        expected, model = (
+            CoRegSC(3, form=form, random_state=0).fit(each)
+            for each in (views, [7.0 + 1e3 * views[0] @ turn, *views[1:]])
+        )
+        for U, W in zip(model.view_embeddings_, expected.view_embeddings_, strict=True):
+            np.testing.assert_allclose(projector(U), projector(W), atol=1e-7)
+
+    def test_iteration_and_reduction_agree(self, form, monkeypatch):
+        views, _ = blobs(n=90, spread=1.0)
+        expected = CoRegSC(3, form=form, random_state=0).fit(views)
+        monkeypatch.setattr(eigen, "_DENSE", 50)
+        monkeypatch.setattr(eigen, "_DENSE_OF_SPARSE", 50)
+        monkeypatch.setattr(eigen, "_DENSE_OPERATOR", 50)
+        model = CoRegSC(3, form=form, random_state=0).fit(views)
+        np.testing.assert_allclose(model.objective_, expected.objective_)
+        np.testing.assert_allclose(
+            projector(model.embedding_), projector(expected.embedding_), atol=1e-7
+        )
+
+    @pytest.mark.parametrize("normalize", [None, "rows", "columns"])
+    def test_sparse_views_give_what_dense_ones_give(self, form, normalize):
+        views, _ = blobs(spread=1.0)
+        model = CoRegSC(3, form=form, normalize=normalize, random_state=0)
+        dense = model.fit(views).embedding_
+        sparse = clone(model).fit([sp.csr_array(view) for view in views]).embedding_
+        np.testing.assert_allclose(projector(sparse), projector(dense), atol=1e-8)
+
+    def test_a_single_view(self, form):
+        views, truth = blobs(widths=(8,))
+        model = CoRegSC(3, form=form, n_init=5, random_state=0).fit(views)
+        assert adjusted_rand_score(truth, model.labels_) == 1.0
+
+    def test_duplicates_zero_rows_and_few_samples(self, form):
+        views, _ = blobs(n=5)
+        model = CoRegSC(4, form=form, random_state=0).fit(views)
+        assert set(model.labels_) == {0, 1, 2, 3}
+        views = [np.vstack([np.repeat(v, 9, axis=0), np.zeros((4, v.shape[1]))]) for v in views]
+        model = CoRegSC(3, form=form, random_state=0).fit(views)
+        assert np.isfinite(model.embedding_).all()
+        assert set(model.labels_) == {0, 1, 2}
+
+
+def test_centroid_does_not_depend_on_the_order_of_views():
+    views, _ = blobs(spread=1.0)
+    first, second = (CoRegSC(3, random_state=0).fit(each) for each in (views, views[::-1]))
+    np.testing.assert_allclose(first.objective_, second.objective_)
+    np.testing.assert_allclose(projector(first.embedding_), projector(second.embedding_), atol=1e-7)
+
+
+def test_tolerance_ends_the_sweeps_and_its_lack_is_told():
+    views, _ = blobs(spread=1.0)
+    model = CoRegSC(3, 0.1, max_iter=500, tol=1e-6, random_state=0).fit(views)
+    assert model.n_iter_ < 500
+    with pytest.warns(ConvergenceWarning, match="max_iter=2"):
+        CoRegSC(3, 0.1, max_iter=2, tol=1e-15, random_state=0).fit(blobs(spread=4.0)[0])
+
+
+@pytest.mark.filterwarnings("ignore:view 'flat' is")
+def test_a_constant_view_is_refused_by_name():
+    views, _ = blobs()
+    with pytest.raises(ValueError, match="'flat' are equal"):
+        CoRegSC(3).fit({"a": views[0], "flat": np.ones((60, 2))})
+
+
+def test_memory_is_refused_beforehand(monkeypatch):
+    def refuse(needed, limit=None):
+        raise ValueError(f"{needed} bytes")
+
+    monkeypatch.setattr(module, "refuse_beyond", refuse)
+    with pytest.raises(ValueError, match=f"{8 * 5 * 60**2} bytes"):
+        CoRegSC(3).fit(blobs()[0])
+
+
+@pytest.mark.data
+def test_band_on_3sources(data_dir):
+    data = read_views(data_dir / "3sources.npz")
+    embedding = CoRegSC(6, random_state=0).fit(data.views).embedding_
+    runs = [cluster_rows(embedding, 6, np.random.default_rng(s), n_init=1)[0] for s in range(20)]
+    # as measured with an independent implementation of the same specification
+    assert np.mean([clustering_accuracy(data.y, run) for run in runs]) == pytest.approx(
+        0.56, abs=0.03
+    )
+    assert np.mean([normalized_mutual_info(data.y, run) for run in runs]) == pytest.approx(
+        0.53, abs=0.03
+    )

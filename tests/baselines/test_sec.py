@@ -1,0 +1,251 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.metrics import adjusted_rand_score
+
+from manyview.baselines import SEC
+from manyview.baselines import eigenvectors as eigen
+from manyview.baselines import sec as module
+from manyview.baselines.graphs import knn_graph, normalized_laplacian
+from manyview.baselines.rotation import rotate_to_labels
+from manyview.baselines.scaling import beside
+from manyview.datasets import read_views
+from manyview.linalg.partition import cluster_rows
+from manyview.metrics import clustering_accuracy, normalized_mutual_info
+
+
+def blobs(n=60, widths=(8, 6), k=3, seed=0, spread=0.5):
+    rng = np.random.default_rng(seed)
+    truth = np.arange(n) % k
+    views = [
+        3 * rng.standard_normal((k, d))[truth] + spread * rng.standard_normal((n, d))
+        for d in widths
+    ]
+    return views, truth
+
+
+def projector(vectors):
+    return vectors @ vectors.T
+
+
+def misfit_by_definition(X, gamma):
+    """Primal form of L_g."""
+    n, d = X.shape
+    centred = X - X.mean(axis=0)
+    inner = np.linalg.inv(centred.T @ centred + gamma * np.eye(d))
+    return np.eye(n) - 1 / n - centred @ inner @ centred.T
+
+
+def misfit(X, gamma):
+    spectrum = module._sample_spectrum(X, np.asarray(X.mean(axis=0)).ravel())
+    return module.misfit_matrix(*spectrum, gamma)
+
+
+class TestMisfit:
+    @pytest.mark.parametrize("width", [5, 100])
+    @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+    def test_primal_and_dual_agree(self, width, kind):
+        X = 3 + np.random.default_rng(0).standard_normal((30, width))
+        np.testing.assert_allclose(misfit(kind(X), 0.3), misfit_by_definition(X, 0.3), atol=1e-9)
+
+    @pytest.mark.parametrize("gamma", [1e-10, 1.0, 1e8])
+    @pytest.mark.parametrize("width", [5, 100])
+    def test_spectrum_and_null_vector(self, gamma, width):
+        X = 3 + np.random.default_rng(0).standard_normal((30, width))
+        for data in (X, sp.csr_array(X)):
+            L_g = misfit(data, gamma)
+            values = np.linalg.eigvalsh(L_g)
+            assert values[0] > -1e-10
+            assert values[-1] < 1 + 1e-10
+            assert np.abs(L_g.sum(axis=1)).max() < 1e-12
+
+    @pytest.mark.parametrize("width", [5, 100])
+    def test_a_common_offset_costs_no_direction(self, width):
+        X = np.random.default_rng(0).standard_normal((30, width))
+        np.testing.assert_allclose(misfit(1e6 + X, 0.3), misfit(X, 0.3), atol=1e-6)
+
+    @pytest.mark.parametrize("width", [5, 100])
+    @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+    def test_constant_columns_explain_nothing(self, width, kind):
+        X = kind(np.full((30, width), 0.1))
+        np.testing.assert_array_equal(misfit(X, 1e-12), np.eye(30) - 1 / 30)
+
+
+class TestEmbedding:
+    @pytest.mark.parametrize("widths", [(8, 6), (50, 60)])
+    def test_minimises_the_objective(self, widths):
+        views, _ = blobs(widths=widths)
+        model = SEC(3, mu=0.7, gamma=2.0, random_state=0).fit(views)
+        X, F = beside(views), model.embedding_
+        np.testing.assert_allclose(F.T @ F, np.eye(3), atol=1e-10)
+        L = normalized_laplacian(knn_graph(X)).toarray()
+
+        def objective(F, W, b):
+            residual = X @ W + b - F
+            return np.trace(F.T @ L @ F) + 0.7 * ((residual**2).sum() + 2.0 * (W**2).sum())
+
+        value = objective(F, model.coef_, model.intercept_)
+        assert model.objective_ == pytest.approx([value])
+        total = np.linalg.eigvalsh(L + 0.7 * misfit_by_definition(X, 2.0))[:3].sum()
+        assert value == pytest.approx(total)
+        rng = np.random.default_rng(0)
+        for _ in range(5):
+            W = model.coef_ + 1e-3 * rng.standard_normal(model.coef_.shape)
+            assert objective(F, W, model.intercept_) > value
+            b = model.intercept_ + 1e-3 * rng.standard_normal(3)
+            assert objective(F, model.coef_, b) > value
+
+    def test_without_the_linear_function_it_is_spectral_clustering(self):
+        views, _ = blobs(spread=2.0)
+        L = normalized_laplacian(knn_graph(beside(views))).toarray()
+        vectors = np.linalg.eigh(L)[1][:, :3]
+        F = SEC(3, mu=0.0, random_state=0).fit(views).embedding_
+        np.testing.assert_allclose(projector(F), projector(vectors), atol=1e-8)
+
+    def test_with_it_alone_it_is_relaxed_kmeans(self):
+        views, _ = blobs(spread=2.0)
+        X = beside(views)
+        U = np.linalg.svd(X - X.mean(axis=0), full_matrices=False)[0]
+        expected = np.column_stack([np.full(60, 60**-0.5), U[:, :2]])
+        F = SEC(3, mu=1e10, gamma=1e5, random_state=0).fit(views).embedding_
+        np.testing.assert_allclose(projector(F), projector(expected), atol=1e-3)
+
+    @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+    @pytest.mark.parametrize("iterated", [False, True])
+    def test_many_samples_give_what_few_give(self, kind, iterated, monkeypatch):
+        views, _ = blobs(n=120, spread=1.5)
+        views = [kind(view) for view in views]
+        expected = SEC(3, random_state=0).fit(views)
+        monkeypatch.setattr(module, "_DENSE", 50)
+        if iterated:
+            monkeypatch.setattr(eigen, "_DENSE_OPERATOR", 50)
+        model = SEC(3, random_state=0).fit(views)
+        np.testing.assert_allclose(
+            projector(model.embedding_), projector(expected.embedding_), atol=1e-7
+        )
+        assert model.objective_ == pytest.approx(expected.objective_)
+        np.testing.assert_allclose(
+            model.transform(views) @ model.transform(views).T,
+            expected.transform(views) @ expected.transform(views).T,
+            atol=1e-7,
+        )
+
+    def test_more_features_than_samples_and_no_penalty_leave_spectral_clustering(self):
+        views, _ = blobs(n=40, widths=(60, 70), spread=3.0)
+        plain, inert = (SEC(3, mu=mu, gamma=1e-10).fit(views) for mu in (0.0, 1.0))
+        np.testing.assert_allclose(
+            projector(inert.embedding_), projector(plain.embedding_), atol=1e-6
+        )
+
+
+class TestLabels:
+    @pytest.mark.parametrize("assign", ["kmeans", "rotation"])
+    @pytest.mark.parametrize("normalize", [None, "rows", "columns"])
+    @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+    def test_clear_clusters_are_found_and_told_of_new_samples(self, assign, normalize, kind):
+        views, truth = blobs(n=150)
+        model = SEC(3, mu=10.0, assign=assign, normalize=normalize, n_init=5, random_state=0).fit(
+            [kind(view[:100]) for view in views]
+        )
+        assert adjusted_rand_score(truth[:100], model.labels_) > 0.95
+        unseen = [kind(view[100:]) for view in views]
+        assert adjusted_rand_score(truth[100:], model.predict(unseen)) > 0.95
+        assert model.transform(unseen).shape == (50, 3)
+
+    def test_a_sample_is_embedded_alike_alone_and_in_company(self):
+        views, _ = blobs()
+        model = SEC(3, normalize="columns", random_state=0).fit(views)
+        alone = model.transform([view[:1] for view in views])
+        np.testing.assert_allclose(alone, model.transform(views)[:1])
+
+    def test_same_seed_same_labels_and_clone(self):
+        views, _ = blobs(spread=3.0)
+        model = SEC(3, random_state=3)
+        first, second = model.fit(views).labels_, clone(model).fit(views).labels_
+        np.testing.assert_array_equal(first, second)
+
+    def test_what_is_recorded(self):
+        views, _ = blobs()
+        model = SEC(3, random_state=0).fit({"a": views[0], "b": views[1]})
+        assert (model.n_views_, model.n_features_in_, model.n_iter_) == (2, [8, 6], 1)
+        assert model.coef_.shape == (14, 3)
+        assert list(model.get_feature_names_out()) == ["sec0", "sec1", "sec2"]
+
+    def test_rotation_undoes_a_rotation(self):
+        rng = np.random.default_rng(0)
+        truth = rng.integers(4, size=50)
+        turn = np.linalg.qr(rng.standard_normal((4, 4)))[0]
+        labels, rotation = rotate_to_labels(np.eye(4)[truth] @ turn, rng, n_init=3)
+        assert adjusted_rand_score(truth, labels) == 1.0
+        np.testing.assert_allclose(rotation.T @ rotation, np.eye(4), atol=1e-12)
+
+
+class TestDegenerate:
+    def test_duplicates_and_zero_rows(self):
+        views, _ = blobs(n=20)
+        views = [
+            np.vstack([np.repeat(view, 3, axis=0), np.zeros((3, view.shape[1]))]) for view in views
+        ]
+        for normalize in (None, "rows", "columns"):
+            model = SEC(3, n_neighbors=4, normalize=normalize, random_state=0).fit(views)
+            assert np.isfinite(model.embedding_).all()
+            assert set(model.labels_) == {0, 1, 2}
+
+    @pytest.mark.parametrize("n", [4, 5])
+    def test_hardly_more_samples_than_clusters(self, n):
+        views, _ = blobs(n=n)
+        model = SEC(4, n_neighbors=2, random_state=0).fit(views)
+        assert set(model.labels_) == {0, 1, 2, 3}
+
+    def test_a_disconnected_graph(self):
+        views, truth = blobs(n=60, spread=1e-3)
+        model = SEC(3, n_init=5, random_state=0).fit(views)
+        assert adjusted_rand_score(truth, model.labels_) == 1.0
+        np.testing.assert_allclose(model.embedding_.T @ model.embedding_, np.eye(3), atol=1e-9)
+
+    def test_a_constant_view_changes_nothing(self):
+        views, _ = blobs()
+        expected = SEC(3, random_state=0).fit(views)
+        with pytest.warns(UserWarning, match="carries nothing"):
+            model = SEC(3, random_state=0).fit([*views, np.full((60, 2), 5.0)])
+        np.testing.assert_allclose(
+            projector(model.embedding_), projector(expected.embedding_), atol=1e-8
+        )
+
+    def test_nothing_but_a_constant_view(self):
+        with pytest.warns(UserWarning, match="carries nothing"):
+            model = SEC(2, n_neighbors=3, random_state=0).fit([np.ones((8, 2))])
+        assert np.isfinite(model.embedding_).all()
+        assert np.abs(model.coef_).max() == 0
+
+    def test_too_few_samples_for_the_neighbours(self):
+        with pytest.raises(ValueError, match="n_neighbors=10"):
+            SEC(2).fit(blobs(n=10)[0])
+
+    @pytest.mark.parametrize("bad", [{"gamma": 0.0}, {"mu": -1.0}, {"assign": "guess"}])
+    def test_parameters_are_checked(self, bad):
+        with pytest.raises(ValueError, match=next(iter(bad))):
+            SEC(2, **bad).fit(blobs()[0])
+
+    def test_memory_is_refused_beforehand(self, monkeypatch):
+        def refuse(needed, limit=None):
+            raise ValueError(f"{needed} bytes")
+
+        monkeypatch.setattr(module, "refuse_beyond", refuse)
+        with pytest.raises(ValueError, match=f"{40 * 60**2} bytes"):
+            SEC(3).fit(blobs()[0])
+
+
+@pytest.mark.data
+def test_band_on_3sources(data_dir):
+    data = read_views(data_dir / "3sources.npz")
+    embedding = SEC(6, random_state=0).fit(data.views).embedding_
+    runs = [cluster_rows(embedding, 6, np.random.default_rng(s), n_init=1)[0] for s in range(20)]
+    # as measured with an independent implementation of the same specification
+    assert np.mean([clustering_accuracy(data.y, run) for run in runs]) == pytest.approx(
+        0.32, abs=0.04
+    )
+    assert np.mean([normalized_mutual_info(data.y, run) for run in runs]) == pytest.approx(
+        0.32, abs=0.04
+    )

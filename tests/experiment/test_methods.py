@@ -1,0 +1,32 @@
+import pytest
+
+from manyview.datasets import make_views
+from manyview.experiment import METHODS, PUBLISHED, method_named
+
+
+def test_every_method_of_the_paper_has_its_published_figures():
+    assert {method for method, _ in PUBLISHED} == set(METHODS)
+    assert {data for _, data in PUBLISHED} == {"fox", "cnn", "3sources"}
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_settings_of_the_grid_are_parameters(name):
+    method = METHODS[name]
+    known = method.make(n_clusters=2).get_params()
+    for settings in (method.defaults, *method.grid):
+        assert set(settings) <= set(known)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("name", METHODS)
+def test_every_method_runs_with_its_defaults(name):
+    method = METHODS[name]
+    views, _ = make_views(60, 3, (6, 5), random_state=0)
+    labels = method.make(n_clusters=3, random_state=0, **method.defaults).fit(views).labels_
+    assert labels.shape == (60,)
+
+
+def test_names():
+    assert method_named("mmc-f").name == "MMC-F"
+    with pytest.raises(ValueError, match="no method 'MNC'; did you mean MMC"):
+        method_named("MNC")
