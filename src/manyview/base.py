@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from manyview.views import Views, as_views, check_n_clusters, check_same_views
@@ -17,8 +18,8 @@ __all__ = ["MultiViewClusterer"]
 class MultiViewClusterer(ClusterMixin, BaseEstimator):
     """Base of the estimators: ``fit(views, y=None)`` with views in place of a single X.
 
-    Subclasses have a parameter ``n_clusters`` and, as scikit-learn's do, a class attribute
-    ``_parameter_constraints``.
+    Subclasses have parameters ``n_clusters`` and ``random_state`` and, as scikit-learn's do, a
+    class attribute ``_parameter_constraints``.
 
     Attributes
     ----------
@@ -33,6 +34,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     """
 
     n_clusters: int
+    random_state: Any
     labels_: npt.NDArray[np.intp]
     _takes_lacking_views = False
 
@@ -71,6 +73,10 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
                 f"{int((~checked.present).any(axis=1).sum())} samples lack one"
             )
         return checked
+
+    def _generator(self) -> np.random.Generator:
+        """Return the source of all random numbers of a fit."""
+        return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _record_views(self, views: Views) -> None:
         """Record what fit saw, at its end: a fit that fails leaves an earlier one as it was."""

@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
@@ -155,7 +154,7 @@ class AMGL(MultiViewClusterer):
             The fitted estimator.
         """
         checked = self._setup_fit(views)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         laplacians = _on_one_pattern(
             [
                 normalized_laplacian(pkn_graph(array, self.n_neighbors))

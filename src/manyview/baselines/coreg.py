@@ -10,7 +10,6 @@ import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
@@ -156,7 +155,7 @@ class CoRegSC(MultiViewClusterer):
         """
         checked = self._setup_fit(views)
         refuse_beyond(8 * (len(checked) + 2) * checked.n_samples**2)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         affinities = [
             _normalised(rbf_kernel(array, name))
             for name, array in zip(

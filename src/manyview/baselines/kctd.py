@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 import scipy.optimize
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
@@ -167,7 +166,7 @@ class KCTD(MultiViewClusterer):
         checked = self._setup_fit(views)
         n_samples, n_views = checked.n_samples, len(checked)
         refuse_beyond(8.0 * (n_views + 2) * n_samples**2)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         rank = self.n_clusters if self.rank is None else int(self.rank)
         arrays = scaled_arrays(checked, self.normalize)
         kernels = [rbf_kernel(X, name) for X, name in zip(arrays, checked.names, strict=True)]

@@ -10,7 +10,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
@@ -180,7 +179,7 @@ class MultiNMF(MultiViewClusterer):
         """
         checked = self._setup_fit(views)
         strengths = self._checked_strengths(len(checked))
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         arrays = scaled_arrays(checked, self.normalize)
         shares = [
             _share(name, array, self.negative)

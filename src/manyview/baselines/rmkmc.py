@@ -13,7 +13,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
@@ -160,7 +159,7 @@ class RMKMC(MultiViewClusterer):
             The fitted estimator.
         """
         checked = self._setup_fit(views)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         arrays = scaled_arrays(checked, self.normalize)
         with np.errstate(over="ignore", invalid="ignore"):  # refused there, by name
             prepared = [

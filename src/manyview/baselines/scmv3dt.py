@@ -13,7 +13,6 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
@@ -193,7 +192,7 @@ class SCMV3DT(MultiViewClusterer):
         """
         checked = self._setup_fit(views)
         refuse_beyond(8.0 * _TENSORS * len(checked) * checked.n_samples**2)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         arrays = scaled_arrays(checked, self.normalize)
         if self.construction == "pca":
             arrays = [leading_scores(array, self.n_components) for array in arrays]

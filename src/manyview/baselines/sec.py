@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import pairwise_distances_argmin
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
@@ -171,7 +170,7 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             The fitted estimator.
         """
         checked = self._setup_fit(views)
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         columns = column_scales(checked) if self.normalize == "columns" else None
         X = beside(scaled_arrays(checked, self.normalize, columns))
         if not _by_features(X):

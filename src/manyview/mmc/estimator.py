@@ -12,7 +12,6 @@ import numpy.typing as npt
 from joblib import effective_n_jobs
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
@@ -195,7 +194,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         checked = self._setup_fit(views)
         check_scale(checked, self.normalize)
         rank = self._checked_rank()
-        rng = np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+        rng = self._generator()
         engine = self._engine(checked)
         problem = Problem(
             penalty=penalty_named(self.penalty),
