@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -10,9 +12,26 @@ from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from manyview.progress import ProgressBar
 from manyview.views import Views, as_views, check_n_clusters, check_same_views
 
 __all__ = ["MultiViewClusterer"]
+
+
+class _ForFittedSamplesOnly:
+    """Stands for a method that an estimator lacks, and says why where one asks for it.
+
+    ``hasattr`` is false, as scikit-learn expects of what an estimator cannot do.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: Any, owner: type) -> NoReturn:
+        raise AttributeError(
+            f"{owner.__name__} has no {self._name}: it clusters the samples that it is fitted to "
+            "and knows no rule for others. Fit all samples together, or take MMC or SEC"
+        )
 
 
 class MultiViewClusterer(ClusterMixin, BaseEstimator):
@@ -35,7 +54,10 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
 
     n_clusters: int
     random_state: Any
+    verbose: int
     labels_: npt.NDArray[np.intp]
+    predict: Any = _ForFittedSamplesOnly()
+    transform: Any = _ForFittedSamplesOnly()
     _takes_lacking_views = False
 
     def fit_predict(self, views: Any, y: Any = None) -> npt.NDArray[np.intp]:
@@ -77,6 +99,13 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     def _generator(self) -> np.random.Generator:
         """Return the source of all random numbers of a fit."""
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
+
+    @contextmanager
+    def _progress(self, total: int, word: str = "objective") -> Iterator[Callable[..., None]]:
+        """Give what shows a number of iterations done and a value, if `verbose` asks for it."""
+        shown = bool(self.verbose)
+        with ProgressBar(type(self).__name__, total=total, shown=shown) as bar:
+            yield lambda done, value: bar.step(done, f"{word} {value:.6g}")
 
     def _record_views(self, views: Views) -> None:
         """Record what fit saw, at its end: a fit that fails leaves an earlier one as it was."""

@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from manyview import as_views
-from manyview.baselines.kctd import (
-    KCTD,
+from manyview.baselines.kctd import KCTD
+from manyview.baselines.kernel_decomposition import (
     decompose_admm,
     decompose_lbfgs,
     misfit_and_slope,
@@ -50,7 +50,8 @@ class TestDecomposition:
     @both_solvers
     def test_exact_factors_are_recovered(self, solver):
         kernels, shared, weights = exact_kernels()
-        found = with_unit_columns(SOLVERS[solver](kernels, start(40, 3), max_iter=3000, tol=1e-10))
+        solved = SOLVERS[solver](kernels, start(40, 3), max_iter=3000, tol=1e-10)
+        found = with_unit_columns(solved.state)
         true = shared / np.linalg.norm(shared, axis=0)
         congruence = np.abs(true.T @ found.shared)
         match = congruence.argmax(axis=1)
@@ -58,18 +59,20 @@ class TestDecomposition:
         np.testing.assert_allclose(congruence.max(axis=1), 1.0, atol=1e-6)
         scale = np.linalg.norm(shared, axis=0) ** 2
         np.testing.assert_allclose(found.weights[:, match], weights * scale, rtol=1e-3)
-        assert found.misfits[-1] < 1e-8
-        assert found.converged
+        assert solved.objective[-1] < 1e-8
+        assert solved.converged
 
     @both_solvers
     def test_the_misfit_recorded_is_that_of_the_factors(self, solver):
         kernels = kernels_of_noise()
         found = SOLVERS[solver](kernels, start(30, 4), max_iter=50, tol=1e-8)
-        models = [found.shared @ np.diag(row) @ found.shared.T for row in found.weights]
+        models = [
+            found.state.shared @ np.diag(row) @ found.state.shared.T for row in found.state.weights
+        ]
         rest = sum(np.sum((K - M) ** 2) for K, M in zip(kernels, models, strict=True))
         whole = sum(np.sum(K**2) for K in kernels)
-        assert found.misfits[-1] == pytest.approx(rest / whole)
-        assert 0.0 <= found.misfits[-1] <= 1.0
+        assert found.objective[-1] == pytest.approx(rest / whole)
+        assert 0.0 <= found.objective[-1] <= 1.0
 
     @both_solvers
     def test_one_view_reaches_the_eigenvalue_bound(self, solver):
@@ -77,20 +80,22 @@ class TestDecomposition:
         found = SOLVERS[solver](kernels, start(30, 4), max_iter=5000, tol=1e-10)
         values = np.sort(np.linalg.eigvalsh(kernels[0]))
         bound = np.sum(values[:-4] ** 2) / np.sum(values**2)
-        assert found.misfits[-1] >= bound * (1 - 1e-12)
-        assert found.misfits[-1] == pytest.approx(bound, rel=1e-5)
+        assert found.objective[-1] >= bound * (1 - 1e-12)
+        assert found.objective[-1] == pytest.approx(bound, rel=1e-5)
 
     def test_lbfgs_only_descends(self):
         found = decompose_lbfgs(kernels_of_noise(), start(30, 4), max_iter=300, tol=1e-8)
-        assert len(found.misfits) > 10
-        assert (np.diff(found.misfits) <= 1e-14).all()
+        assert len(found.objective) > 10
+        assert (np.diff(found.objective) <= 1e-14).all()
 
     def test_lbfgs_goes_at_least_as_far_as_admm(self):
         kernels = kernels_of_noise(seed=3)
         budget = {"max_iter": 2000, "tol": 1e-9}
-        low = min(decompose_lbfgs(kernels, start(30, 3, s), **budget).misfits[-1] for s in range(3))
+        low = min(
+            decompose_lbfgs(kernels, start(30, 3, s), **budget).objective[-1] for s in range(3)
+        )
         for seed in range(3):
-            assert low <= decompose_admm(kernels, start(30, 3, seed), **budget).misfits[-1] + 1e-6
+            assert low <= decompose_admm(kernels, start(30, 3, seed), **budget).objective[-1] + 1e-6
 
     def test_slope_is_that_of_the_misfit(self):
         kernels = kernels_of_noise(n=8)
@@ -108,20 +113,20 @@ class TestDecomposition:
     def test_unit_columns_keep_the_model(self):
         kernels = kernels_of_noise()
         found = decompose_admm(kernels, start(30, 4), max_iter=20, tol=0)
-        scaled = with_unit_columns(found)
+        scaled = with_unit_columns(found.state)
         np.testing.assert_allclose(np.linalg.norm(scaled.shared, axis=0), 1.0)
-        for old, new in zip(found.weights, scaled.weights, strict=True):
+        for old, new in zip(found.state.weights, scaled.weights, strict=True):
             np.testing.assert_allclose(
-                found.shared @ np.diag(old) @ found.shared.T,
+                found.state.shared @ np.diag(old) @ found.state.shared.T,
                 scaled.shared @ np.diag(new) @ scaled.shared.T,
             )
 
     @both_solvers
     def test_more_columns_than_the_kernels_have_rank(self, solver):
         found = SOLVERS[solver](exact_kernels(rank=2)[0], start(40, 5), max_iter=300, tol=1e-8)
-        assert np.isfinite(found.shared).all()
-        assert np.isfinite(found.weights).all()
-        assert found.misfits[-1] < 1e-3
+        assert np.isfinite(found.state.shared).all()
+        assert np.isfinite(found.state.weights).all()
+        assert found.objective[-1] < 1e-3
 
 
 class TestEstimator:

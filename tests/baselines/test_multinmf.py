@@ -6,6 +6,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from manyview.baselines import multinmf as module
 from manyview.baselines.multinmf import MultiNMF
+from manyview.baselines.shares import share_of
 from manyview.datasets import read_views
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 
@@ -90,7 +91,7 @@ class TestResult:
     def test_more_starts_begin_no_worse(self):
         views, _ = topics(noise=1.0)
         rng = np.random.default_rng
-        shares = [module._share("a", X, "raise") for X in views]
+        shares = [share_of("a", X, "raise") for X in views]
         strengths = np.full(2, 0.01)
         values = []
         for n_restarts in (1, 4):
@@ -122,7 +123,7 @@ class TestObjective:
     @pytest.mark.parametrize("strength", [0.0, 0.01, 1.0])
     def test_of_a_view_never_rises_from_step_to_step(self, strength):
         rng = np.random.default_rng(0)
-        share = module._share("a", topics(noise=2.0)[0][0], "raise")
+        share = share_of("a", topics(noise=2.0)[0][0], "raise")
         consensus = rng.random((60, 4)) / 240
         fit = module._balanced(module._Factors(rng.random((60, 4)), rng.random((12, 4))))
         values = [module._view_objective(share, fit, strength, consensus)]
@@ -134,7 +135,7 @@ class TestObjective:
 
     def test_without_a_pull_views_are_factorised_each_on_its_own(self):
         views, _ = topics(noise=1.0)
-        shares = [module._share("a", X, "raise") for X in views]
+        shares = [share_of("a", X, "raise") for X in views]
         model = quick(regularization=0.0, n_restarts=1)
         fits = model._start(shares, np.zeros(2), self.generator(model))
         model.fit(views)

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyview.base import MultiViewClusterer
+from manyview.baselines.embedding import EmbeddingClusterer
 from manyview.baselines.graphs import normalized_laplacian, pkn_graph, smallest_eigenvectors
 from manyview.baselines.scaling import scaled_arrays
+from manyview.iterate import iterate, warn_if_early
 from manyview.linalg.embedding import unit_rows
-from manyview.linalg.partition import cluster_rows
-from manyview.progress import ProgressBar
+from manyview.linalg.partition import Labels, cluster_rows
 
 __all__ = ["AMGL"]
 
@@ -27,7 +26,7 @@ _FLOOR = 1e-12  # a graph of as many components as clusters has no cut, and a we
 _LEAST_ITERATIONS = 3
 
 
-class AMGL(MultiViewClusterer):
+class AMGL(EmbeddingClusterer):
     """Auto-weighted Multiple Graph Learning.
 
     One spectral embedding F for the graphs of all views::
@@ -154,51 +153,52 @@ class AMGL(MultiViewClusterer):
             The fitted estimator.
         """
         checked = self._setup_fit(views)
-        rng = self._generator()
+        rng, label_rng = self._generators()
         laplacians = _on_one_pattern(
             [
                 normalized_laplacian(pkn_graph(array, self.n_neighbors))
                 for array in scaled_arrays(checked, self.normalize)
             ]
         )
-        weights = np.full(len(checked), 1.0 / len(checked))
-        objective: list[float] = []
-        settled = False
-        F: Matrix | None = None
-        with ProgressBar("AMGL", total=self.max_iter, shown=bool(self.verbose)) as bar:
-            for done in range(1, self.max_iter + 1):
-                start = None if F is None else F.sum(axis=1)
-                F = smallest_eigenvectors(
-                    _combined(laplacians, weights), self.n_clusters, rng, v0=start
-                )
-                cuts = np.array([np.sum(F * (L @ F)) for L in laplacians])
-                roots = np.sqrt(np.maximum(cuts, _FLOOR))
-                # only their ratios matter
-                weights = (1.0 / roots) / np.sum(1.0 / roots)
-                objective.append(float(roots.sum()))
-                bar.step(done, f"objective {objective[-1]:.6g}")
-                if done >= _LEAST_ITERATIONS and (
-                    objective[-2] - objective[-1] <= self.tol * objective[-2]
-                ):
-                    settled = True
-                    break
-        if F is None:
-            raise AssertionError("a fit has at least one iteration")
-        rows = unit_rows(F) if self.unit_embedding else F
-        self.labels_, _ = cluster_rows(rows, self.n_clusters, rng, n_init=self.n_init)
-        self.embedding_ = F
-        self.view_weights_ = weights
-        self.objective_ = np.array(objective)
-        self.n_iter_ = len(objective)
-        self._record_views(checked)
-        if not settled:
-            warnings.warn(
-                f"the objective was still falling after max_iter={self.max_iter} iterations; raise "
-                f"max_iter, or tol above {self.tol:g}",
-                ConvergenceWarning,
-                stacklevel=2,
+
+        def step(state: _State) -> tuple[_State, float]:
+            start = None if state.embedding is None else state.embedding.sum(axis=1)
+            F = smallest_eigenvectors(
+                _combined(laplacians, state.weights), self.n_clusters, rng, v0=start
             )
+            cuts = np.array([np.sum(F * (L @ F)) for L in laplacians])
+            roots = np.sqrt(np.maximum(cuts, _FLOOR))
+            # only their ratios matter
+            return _State((1.0 / roots) / np.sum(1.0 / roots), F), float(roots.sum())
+
+        def settled(state: _State, values: Sequence[float]) -> bool:
+            enough = len(values) >= _LEAST_ITERATIONS
+            return enough and values[-2] - values[-1] <= self.tol * values[-2]
+
+        equal = np.full(len(checked), 1.0 / len(checked))
+        with self._progress(self.max_iter) as show:
+            found = iterate(
+                step, _State(equal), max_iter=self.max_iter, settled=settled, on_iteration=show
+            )
+        if found.state.embedding is None:
+            raise AssertionError("a fit has at least one iteration")
+        self._record_views(checked)
+        self.embedding_ = found.state.embedding
+        self.labels_ = self._assigned(label_rng)
+        self.view_weights_ = found.state.weights
+        self.objective_ = np.array(found.objective)
+        self.n_iter_ = len(found.objective)
+        warn_if_early(found, remedy=f"raise max_iter, or tol above {self.tol:g}")
         return self
+
+    def _assigned(self, rng: np.random.Generator) -> Labels:
+        rows = unit_rows(self.embedding_) if self.unit_embedding else self.embedding_
+        return cluster_rows(rows, self.n_clusters, rng, n_init=self.n_init)[0]
+
+
+class _State(NamedTuple):
+    weights: Matrix
+    embedding: Matrix | None = None
 
 
 def _on_one_pattern(matrices: list[sp.csr_array]) -> list[sp.csr_array]:

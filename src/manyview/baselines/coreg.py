@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Sequence
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyview.base import MultiViewClusterer
+from manyview.baselines.embedding import EmbeddingClusterer
 from manyview.baselines.graphs import largest_eigenvectors, rbf_kernel, refuse_beyond
+from manyview.baselines.per_view import strength_per_view
 from manyview.baselines.scaling import scaled_arrays
+from manyview.iterate import iterate, warn_if_early
 from manyview.linalg.embedding import unit_rows
-from manyview.linalg.partition import cluster_rows
-from manyview.progress import ProgressBar
 
 __all__ = ["CoRegSC"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
 
-class CoRegSC(MultiViewClusterer):
+class CoRegSC(EmbeddingClusterer):
     """Co-regularised multi-view spectral clustering.
 
     Every view has a spectral embedding U_v of its own, and these are drawn towards a common one,
     U*, or towards each other. With ``S_v = D^(-1/2) K_v D^(-1/2)`` the normalised RBF kernel of a
     view, the centroid form maximises, over matrices with orthonormal columns::
 
-        sum_v tr(U_v' S_v U_v) + regularization sum_v tr(U_v U_v' U* U*')
+        sum_v tr(U_v' S_v U_v) + sum_v regularization_v tr(U_v U_v' U* U*')
 
     and the pairwise form::
 
@@ -45,9 +44,10 @@ class CoRegSC(MultiViewClusterer):
     ----------
     n_clusters : int
         Number of clusters.
-    regularization : float, default=0.01
-        Weight of the agreement. The paper's range is 0.01 to 0.05. At 0 every view has its own
-        spectral embedding, and U* is still their common part.
+    regularization : float or array-like of shape (n_views,), default=0.01
+        Weight of the agreement, for the centroid form one each if need be. The paper's range is
+        0.01 to 0.05. At 0 every view has its own spectral embedding, and U* is still their
+        common part.
     form : {"centroid", "pairwise"}, default="centroid"
         Towards what the embeddings are drawn.
     max_iter : int, default=10
@@ -106,7 +106,7 @@ class CoRegSC(MultiViewClusterer):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "regularization": [Interval(Real, 0, None, closed="left")],
+        "regularization": [Interval(Real, 0, None, closed="left"), "array-like"],
         "form": [StrOptions({"centroid", "pairwise"})],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -119,7 +119,7 @@ class CoRegSC(MultiViewClusterer):
     def __init__(
         self,
         n_clusters: int,
-        regularization: float = 0.01,
+        regularization: Any = 0.01,
         form: str = "centroid",
         max_iter: int = 10,
         tol: float = 0.0,
@@ -154,76 +154,74 @@ class CoRegSC(MultiViewClusterer):
             The fitted estimator.
         """
         checked = self._setup_fit(views)
+        strengths = strength_per_view("regularization", self.regularization, len(checked))
+        if self.form == "pairwise" and np.ndim(self.regularization):
+            raise ValueError(
+                f"regularization={self.regularization!r} with form='pairwise': expected one number"
+            )
         refuse_beyond(8 * (len(checked) + 2) * checked.n_samples**2)
-        rng = self._generator()
+        rng, label_rng = self._generators()
+        arrays = scaled_arrays(checked, self.normalize)
         affinities = [
             _normalised(rbf_kernel(array, name))
-            for name, array in zip(
-                checked.names, scaled_arrays(checked, self.normalize), strict=True
-            )
+            for name, array in zip(checked.names, arrays, strict=True)
         ]
-        embeddings = [largest_eigenvectors(S, self.n_clusters, rng) for S in affinities]
         sweep = _centroid_sweep if self.form == "centroid" else _pairwise_sweep
-        weight = float(self.regularization)
-        objective: list[float] = []
-        settled = self.tol == 0
-        with ProgressBar(type(self).__name__, total=self.max_iter, shown=bool(self.verbose)) as bar:
-            for done in range(1, self.max_iter + 1):
-                objective.append(sweep(affinities, embeddings, weight, rng))
-                bar.step(done, f"objective {objective[-1]:.6g}")
-                if (
-                    self.tol > 0
-                    and done > 1
-                    and objective[-1] - objective[-2] < self.tol * objective[-1]
-                ):
-                    settled = True
-                    break
-        common = (
-            _common(embeddings, self.n_clusters)
-            if self.form == "centroid"
-            else np.hstack(embeddings)
-        )
-        self.embedding_ = unit_rows(common)
-        self.labels_, _ = cluster_rows(self.embedding_, self.n_clusters, rng, n_init=self.n_init)
-        self.view_embeddings_ = embeddings
-        self.objective_ = np.array(objective)
-        self.n_iter_ = len(objective)
-        self._record_views(checked)
-        if not settled:
-            warnings.warn(
-                f"the objective was still rising after max_iter={self.max_iter} sweeps; raise "
-                f"max_iter, or tol above {self.tol:g}",
-                ConvergenceWarning,
-                stacklevel=2,
+        own = [largest_eigenvectors(S, self.n_clusters, rng) for S in affinities]
+
+        def settled(embeddings: list[Matrix], values: Sequence[float]) -> bool:
+            if self.tol == 0:  # a number of sweeps is what was asked for
+                return len(values) == self.max_iter
+            return len(values) > 1 and values[-1] - values[-2] < self.tol * values[-1]
+
+        with self._progress(self.max_iter) as show:
+            found = iterate(
+                lambda embeddings: sweep(affinities, embeddings, strengths, rng),
+                own,
+                max_iter=self.max_iter,
+                settled=settled,
+                on_iteration=show,
             )
+        centroid = self.form == "centroid"
+        whole = _common(found.state, strengths) if centroid else np.hstack(found.state)
+        self._record_views(checked)
+        self.embedding_ = unit_rows(whole)
+        self.labels_ = self._assigned(label_rng)
+        self.view_embeddings_ = found.state
+        self.objective_ = np.array(found.objective)
+        self.n_iter_ = len(found.objective)
+        warn_if_early(found, remedy=f"raise max_iter, or tol above {self.tol:g}")
         return self
 
 
 def _centroid_sweep(
-    affinities: list[Matrix], embeddings: list[Matrix], weight: float, rng: np.random.Generator
-) -> float:
-    """Renew U*, then every U_v in place; return the objective."""
-    common = _common(embeddings, embeddings[0].shape[1])
-    value = 0.0
-    for v, S in enumerate(affinities):
-        embeddings[v] = _drawn(S, embeddings[v], common, weight, rng)
-        value += _agreement(S, embeddings[v]) + weight * _overlap(embeddings[v], common)
-    return value
+    affinities: list[Matrix], embeddings: list[Matrix], strengths: Matrix, rng: np.random.Generator
+) -> tuple[list[Matrix], float]:
+    """Renew U*, then every U_v; return them and the objective."""
+    common = _common(embeddings, strengths)
+    drawn = [
+        _drawn(S, U, common, strength, rng)
+        for S, U, strength in zip(affinities, embeddings, strengths, strict=True)
+    ]
+    value = sum(_agreement(S, U) for S, U in zip(affinities, drawn, strict=True))
+    value += sum(s * _overlap(U, common) for s, U in zip(strengths, drawn, strict=True))
+    return drawn, float(value)
 
 
 def _pairwise_sweep(
-    affinities: list[Matrix], embeddings: list[Matrix], weight: float, rng: np.random.Generator
-) -> float:
-    """Renew every U_v in place, the first one last; return the objective."""
-    n_views = len(affinities)
+    affinities: list[Matrix], embeddings: list[Matrix], strengths: Matrix, rng: np.random.Generator
+) -> tuple[list[Matrix], float]:
+    """Renew every U_v, the first one last; return them and the objective."""
+    n_views, strength = len(affinities), float(strengths[0])
+    drawn = list(embeddings)
     for v in [*range(1, n_views), 0]:
-        others = [embeddings[w] for w in range(n_views) if w != v]
+        others = [drawn[w] for w in range(n_views) if w != v]
         towards = np.hstack(others) if others else np.zeros((affinities[v].shape[0], 1))
-        embeddings[v] = _drawn(affinities[v], embeddings[v], towards, weight, rng)
-    value = sum(_agreement(S, U) for S, U in zip(affinities, embeddings, strict=True))
+        drawn[v] = _drawn(affinities[v], drawn[v], towards, strength, rng)
+    value = sum(_agreement(S, U) for S, U in zip(affinities, drawn, strict=True))
     for v in range(n_views):
-        value += weight * sum(_overlap(embeddings[v], embeddings[w]) for w in range(v))
-    return value
+        value += strength * sum(_overlap(drawn[v], drawn[w]) for w in range(v))
+    return drawn, float(value)
 
 
 def _drawn(
@@ -236,10 +234,12 @@ def _drawn(
     return largest_eigenvectors(operator, U.shape[1], rng, v0=U.sum(axis=1))
 
 
-def _common(embeddings: list[Matrix], n_clusters: int) -> Matrix:
-    """Leading eigenvectors of ``sum_v U_v U_v'``; the same for any weight common to the views."""
-    left, _, _ = np.linalg.svd(np.hstack(embeddings), full_matrices=False)
-    return left[:, :n_clusters]
+def _common(embeddings: list[Matrix], strengths: Matrix) -> Matrix:
+    """Leading eigenvectors of ``sum_v strength_v U_v U_v'``, of equal weights where all are 0."""
+    weights = np.sqrt(strengths) if strengths.any() else np.ones(len(embeddings))
+    beside = np.hstack([weight * U for weight, U in zip(weights, embeddings, strict=True)])
+    left, _, _ = np.linalg.svd(beside, full_matrices=False)
+    return left[:, : embeddings[0].shape[1]]
 
 
 def _agreement(S: Matrix, U: Matrix) -> float:

@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
-import scipy.optimize
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
 from manyview.baselines.graphs import rbf_kernel, refuse_beyond
+from manyview.baselines.kernel_decomposition import (
+    decompose_admm,
+    decompose_lbfgs,
+    with_unit_columns,
+)
 from manyview.baselines.scaling import scaled_arrays
+from manyview.iterate import warn_if_early
 from manyview.linalg.partition import cluster_rows
-from manyview.progress import ProgressBar
 
 __all__ = ["KCTD"]
-
-Matrix = npt.NDArray[np.floating[Any]]
-
-_SPLIT_TOL = 1e-4  # the largest part of B by which its two copies may differ at the end
-_ROUNDING = 1e-15  # misfits below it are differences of equal numbers
-_WINDOW = 10  # steps of L-BFGS judged together: a single short one does not mean the end
 
 
 class KCTD(MultiViewClusterer):
@@ -171,207 +164,24 @@ class KCTD(MultiViewClusterer):
         arrays = scaled_arrays(checked, self.normalize)
         kernels = [rbf_kernel(X, name) for X, name in zip(arrays, checked.names, strict=True)]
         solve = {"admm": decompose_admm, "lbfgs": decompose_lbfgs}[self.solver]
-        with ProgressBar("KCTD", total=self.max_iter, shown=bool(self.verbose)) as bar:
+        with self._progress(self.max_iter, "misfit") as show:
             found = solve(
                 kernels,
                 0.1 * rng.standard_normal((n_samples, rank)),
                 max_iter=self.max_iter,
                 tol=self.tol,
-                on_iteration=lambda n, misfit: bar.step(n, f"misfit {misfit:.6g}"),
+                on_iteration=show,
             )
-        if self.unit_columns:
-            found = with_unit_columns(found)
-        self.labels_, _ = cluster_rows(found.shared, self.n_clusters, rng, n_init=self.n_init)
-        self.embedding_ = found.shared
-        self.view_weights_ = found.weights
-        self.objective_ = np.array(found.misfits)
-        self.n_iter_ = len(found.misfits)
+        factors = with_unit_columns(found.state) if self.unit_columns else found.state
         self._record_views(checked)
-        if not found.converged:
-            warnings.warn(
-                f"the misfit was still moving after max_iter={self.max_iter} iterations of "
-                f"solver={self.solver!r}; raise max_iter, or tol above {self.tol:g}",
-                ConvergenceWarning,
-                stacklevel=2,
-            )
+        self.labels_, _ = cluster_rows(factors.shared, self.n_clusters, rng, n_init=self.n_init)
+        self.embedding_ = factors.shared
+        self.view_weights_ = factors.weights
+        self.objective_ = np.array(found.objective)
+        self.n_iter_ = len(found.objective)
+        warn_if_early(
+            found,
+            what=f"the misfit of solver={self.solver!r}",
+            remedy=f"raise max_iter, or tol above {self.tol:g}",
+        )
         return self
-
-
-@dataclass(frozen=True)
-class Decomposition:
-    """Kernels K_v near ``B diag(a_v) B'``, and how the misfit came down."""
-
-    shared: Matrix
-    weights: Matrix
-    misfits: list[float]
-    converged: bool
-
-
-def decompose_admm(
-    kernels: Sequence[Matrix],
-    start: Matrix,
-    *,
-    max_iter: int,
-    tol: float,
-    on_iteration: Callable[[int, float], None] | None = None,
-) -> Decomposition:
-    """Decompose with B split into two copies, B and P, that a multiplier Y draws together.
-
-    Parameters
-    ----------
-    kernels : sequence of ndarray of shape (n, n)
-        Symmetric matrices K_v.
-    start : ndarray of shape (n, rank)
-        Both copies at the start; A starts at ones.
-    max_iter : int
-        Most iterations.
-    tol : float
-        Relative change of the misfit to stop at, once the copies agree.
-    on_iteration : callable, optional
-        Called with the number of iterations done and the misfit.
-
-    Returns
-    -------
-    Decomposition
-        Factors, misfits as parts of ``sum_v |K_v|^2``, and whether the end was reached.
-    """
-    energy = _energy(kernels)
-    first, second = start, start
-    weights: Matrix = np.ones((len(kernels), start.shape[1]))
-    fitted = weights
-    multiplier = np.zeros_like(start)
-    penalty = max(float(np.mean(np.diag(_gram(second, weights)))), np.finfo(np.float64).tiny)
-    misfits: list[float] = []
-    for n in range(max_iter):
-        products = [kernel @ second for kernel in kernels]
-        pulled = _weighted(products, weights) + penalty * second + multiplier
-        first = _right_solve(_gram(second, weights), penalty, pulled)
-        products = [kernel @ first for kernel in kernels]
-        pulled = _weighted(products, weights) + penalty * first - multiplier
-        second = _right_solve(_gram(first, weights), penalty, pulled)
-        multiplier = multiplier + penalty * (second - first)
-        weights = _best_weights(_inner(products, second), first.T @ first, second.T @ second)
-        # the copies are still apart: weights refitted to one of them make its own misfit
-        gram, inner = first.T @ first, _inner(products, first)
-        fitted = _best_weights(inner, gram, gram)
-        misfit = _misfit(energy, inner, gram, fitted)
-        misfits.append(max(misfit, 0.0))
-        if on_iteration is not None:
-            on_iteration(n + 1, misfits[-1])
-        apart = float(np.linalg.norm(second - first)) / max(float(np.linalg.norm(first)), 1e-300)
-        if apart < _SPLIT_TOL and _settled(misfits, tol, 1):
-            return Decomposition(first, fitted, misfits, converged=True)
-    return Decomposition(first, fitted, misfits, converged=False)
-
-
-def decompose_lbfgs(
-    kernels: Sequence[Matrix],
-    start: Matrix,
-    *,
-    max_iter: int,
-    tol: float,
-    on_iteration: Callable[[int, float], None] | None = None,
-) -> Decomposition:
-    """Decompose by descent on B and A together; parameters as those of `decompose_admm`."""
-    energy = _energy(kernels)
-    n_entries = start.size
-    best = np.concatenate([start.ravel(), np.ones(len(kernels) * start.shape[1])])
-    misfits: list[float] = []
-
-    def value_and_slope(point: Matrix) -> tuple[float, Matrix]:
-        shared = point[:n_entries].reshape(start.shape)
-        weights = point[n_entries:].reshape(len(kernels), -1)
-        misfit, slope_shared, slope_weights = misfit_and_slope(kernels, energy, shared, weights)
-        return misfit, np.concatenate([slope_shared.ravel(), slope_weights.ravel()])
-
-    def record(intermediate_result: Any) -> None:
-        nonlocal best
-        best = intermediate_result.x.copy()
-        misfits.append(max(float(intermediate_result.fun), 0.0))
-        if on_iteration is not None:
-            on_iteration(len(misfits), misfits[-1])
-        if _settled(misfits, tol, _WINDOW):
-            raise StopIteration
-
-    result = scipy.optimize.minimize(
-        value_and_slope,
-        best,
-        jac=True,
-        method="L-BFGS-B",
-        callback=record,
-        options={"maxiter": max_iter, "maxfun": 20 * max_iter, "ftol": 0.0, "gtol": 1e-12},
-    )
-    if not misfits:
-        misfits.append(max(float(result.fun), 0.0))
-    # a line search that finds nothing lower is at a minimum up to rounding
-    converged = len(misfits) < max_iter or _settled(misfits, tol, _WINDOW)
-    shared = best[:n_entries].reshape(start.shape)
-    return Decomposition(shared, best[n_entries:].reshape(len(kernels), -1), misfits, converged)
-
-
-def misfit_and_slope(
-    kernels: Sequence[Matrix], energy: float, shared: Matrix, weights: Matrix
-) -> tuple[float, Matrix, Matrix]:
-    """Return the misfit as a part of `energy`, and its gradients in B and in A."""
-    gram = shared.T @ shared
-    products = [kernel @ shared for kernel in kernels]
-    inner = _inner(products, shared)
-    slope_shared = 4.0 * (shared @ _gram(shared, weights) - _weighted(products, weights))
-    slope_weights = 2.0 * (weights @ (gram * gram) - inner)
-    misfit = _misfit(energy, inner, gram, weights)
-    return misfit, slope_shared / energy, slope_weights / energy
-
-
-def with_unit_columns(found: Decomposition) -> Decomposition:
-    """Return the same decomposition with columns of B of unit length, zero ones left alone."""
-    norms = np.linalg.norm(found.shared, axis=0)
-    norms = np.where(norms > 0, norms, 1.0)
-    return Decomposition(
-        found.shared / norms, found.weights * norms**2, found.misfits, found.converged
-    )
-
-
-def _energy(kernels: Sequence[Matrix]) -> float:
-    return float(sum(np.vdot(kernel, kernel) for kernel in kernels))
-
-
-def _misfit(energy: float, inner: Matrix, gram: Matrix, weights: Matrix) -> float:
-    """Return the misfit as a part of `energy`, from b_r'K_v b_r and B'B alone."""
-    return 1.0 + float(np.sum(weights * (weights @ (gram * gram) - 2.0 * inner))) / energy
-
-
-def _inner(products: Sequence[Matrix], factor: Matrix) -> Matrix:
-    return np.array([(product * factor).sum(axis=0) for product in products])
-
-
-def _best_weights(inner: Matrix, gram: Matrix, other: Matrix) -> Matrix:
-    """Return the A that fits best, from b_r'K_v p_r and the Gram matrices of B and P."""
-    # columns that run together leave the weights free: take the smallest
-    return np.asarray(np.linalg.lstsq(gram * other, inner.T, rcond=None)[0].T)
-
-
-def _weighted(products: Sequence[Matrix], weights: Matrix) -> Matrix:
-    """Sum of the products K_v B with the columns weighted by each view."""
-    total: Matrix = products[0] * weights[0]
-    for product, row in zip(products[1:], weights[1:], strict=True):
-        total += product * row
-    return total
-
-
-def _gram(factor: Matrix, weights: Matrix) -> Matrix:
-    gram: Matrix = (factor.T @ factor) * (weights.T @ weights)
-    return gram
-
-
-def _right_solve(gram: Matrix, penalty: float, rows: Matrix) -> Matrix:
-    """Return ``rows (gram + penalty I)^-1``."""
-    shifted = gram + penalty * np.eye(gram.shape[0])
-    return np.asarray(np.linalg.solve(shifted, rows.T).T)
-
-
-def _settled(misfits: Sequence[float], tol: float, steps: int) -> bool:
-    """Whether the last `steps` changed the misfit by less than a part `tol`, or it is nothing."""
-    if len(misfits) <= steps:
-        return False
-    before, after = misfits[-1 - steps], misfits[-1]
-    return abs(before - after) <= tol * max(before, _ROUNDING)

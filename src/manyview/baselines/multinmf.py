@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
+from manyview.baselines.per_view import strength_per_view
 from manyview.baselines.scaling import scaled_arrays
+from manyview.baselines.shares import Share, share_of
+from manyview.iterate import iterate, warn_if_early
 from manyview.linalg.embedding import unit_rows
 from manyview.linalg.partition import Labels, cluster_rows, without_empty
-from manyview.progress import ProgressBar
-from manyview.views import Array
 
 __all__ = ["MultiNMF"]
 
 Floats = npt.NDArray[np.float64]
 
 _LEAST = 1e-200  # of a denominator: they shrink with the numbers of samples and of features
-_LARGEST = 1e150  # sum of a view whose square can be written down
 
 
 class MultiNMF(MultiViewClusterer):
@@ -178,50 +176,44 @@ class MultiNMF(MultiViewClusterer):
             The fitted estimator.
         """
         checked = self._setup_fit(views)
-        strengths = self._checked_strengths(len(checked))
+        strengths = strength_per_view("regularization", self.regularization, len(checked))
         rng = self._generator()
         arrays = scaled_arrays(checked, self.normalize)
         shares = [
-            _share(name, array, self.negative)
+            share_of(name, array, self.negative)
             for name, array in zip(checked.names, arrays, strict=True)
         ]
-        fits = self._start(shares, strengths, rng)
-        consensus = _consensus(fits, strengths)
-        objective = []
-        with ProgressBar("MultiNMF", total=self.n_rounds, shown=bool(self.verbose)) as bar:
-            for done in range(1, self.n_rounds + 1):
-                fits = [
-                    _stepped(share, fit, strength, consensus, self.n_inner)
-                    for share, fit, strength in zip(shares, fits, strengths, strict=True)
-                ]
-                consensus = _consensus(fits, strengths)
-                objective.append(_objective(shares, fits, strengths, consensus))
-                bar.step(done, f"objective {objective[-1]:.6g}")
+
+        def rounded(fits: list[_Factors]) -> tuple[list[_Factors], float]:
+            consensus = _consensus(fits, strengths)
+            fits = [
+                _stepped(share, fit, strength, consensus, self.n_inner)
+                for share, fit, strength in zip(shares, fits, strengths, strict=True)
+            ]
+            return fits, _objective(shares, fits, strengths, _consensus(fits, strengths))
+
+        with self._progress(self.n_rounds) as show:
+            found = iterate(
+                rounded,
+                self._start(shares, strengths, rng),
+                max_iter=self.n_rounds,
+                settled=lambda fits, values: len(values) == self.n_rounds,
+                on_iteration=show,
+            )
+        consensus = _consensus(found.state, strengths)
         labels = self._read(consensus, rng)
         self._record_views(checked)
         self.labels_ = labels
         self.consensus_ = consensus
-        self.view_coefficients_ = [fit.coefficients for fit in fits]
-        self.view_bases_ = [fit.basis for fit in fits]
-        self.objective_ = np.array(objective)
-        self.n_iter_ = self.n_rounds
+        self.view_coefficients_ = [fit.coefficients for fit in found.state]
+        self.view_bases_ = [fit.basis for fit in found.state]
+        self.objective_ = np.array(found.objective)
+        self.n_iter_ = len(found.objective)
+        warn_if_early(found, remedy="raise n_rounds")
         return self
 
-    def _checked_strengths(self, n_views: int) -> Floats:
-        strengths = np.asarray(self.regularization, dtype=np.float64)
-        if strengths.shape not in ((), (n_views,)):
-            raise ValueError(
-                f"regularization has shape {strengths.shape}; expected a number, or one for each "
-                f"of {n_views} views"
-            )
-        if not (np.isfinite(strengths).all() and (strengths >= 0).all()):
-            raise ValueError(
-                f"regularization={self.regularization!r}; expected finite numbers of at least 0"
-            )
-        return np.broadcast_to(strengths, (n_views,))
-
     def _start(
-        self, shares: Sequence[_Share], strengths: Floats, rng: np.random.Generator
+        self, shares: Sequence[Share], strengths: Floats, rng: np.random.Generator
     ) -> list[_Factors]:
         """Factorise each view from the coefficients of the one before; keep the best of some."""
         best: tuple[float, list[_Factors]] | None = None
@@ -256,61 +248,8 @@ class _Factors(NamedTuple):
     basis: Floats
 
 
-@dataclass(frozen=True)
-class _Share:
-    """A view plus a number, over the sum of its entries: neither is applied to the array."""
-
-    array: Array
-    shift: float
-    total: float
-    square_norm: float
-
-    def times(self, basis: Floats) -> Floats:
-        """Return X U."""
-        return self._finished(self.array @ basis, basis)
-
-    def pull(self, coefficients: Floats) -> Floats:
-        """Return X' V."""
-        return self._finished(self.array.T @ coefficients, coefficients)
-
-    def _finished(self, product: Floats, factor: Floats) -> Floats:
-        if self.shift:
-            # what cancels can leave rounding below zero
-            product = np.maximum(product + self.shift * factor.sum(axis=0), 0.0)
-        return np.asarray(product / self.total)
-
-
-def _share(name: str, array: Array, negative: str) -> _Share:
-    entries = array.data if sp.issparse(array) else array
-    lowest = float(entries.min(initial=0.0))
-    shift = 0.0
-    if lowest < 0.0:
-        if negative == "raise":
-            raise ValueError(
-                f"view {name!r} has negative entries, down to {lowest:.6g}: its factors are "
-                "nonnegative; use negative='shift' or negative='clip'"
-            )
-        if negative == "shift":
-            shift = -lowest
-        else:
-            array = array.maximum(0.0) if sp.issparse(array) else np.maximum(array, 0.0)
-            entries = array.data if sp.issparse(array) else array
-    size = float(array.shape[0]) * float(array.shape[1])
-    with np.errstate(over="ignore"):
-        plain = float(entries.sum())
-        total = plain + shift * size
-    if not 1 / _LARGEST < total < _LARGEST:
-        raise ValueError(
-            f"view {name!r} has entries that sum to {total:g}; expected a sum above 0, between "
-            f"{1 / _LARGEST:g} and {_LARGEST:g}"
-        )
-    square_norm = (float(np.linalg.norm(entries)) / total) ** 2
-    square_norm += (shift / total) * (2.0 * plain / total + shift * size / total)
-    return _Share(array, shift, total, square_norm)
-
-
 def _stepped(
-    share: _Share, fit: _Factors, strength: float, consensus: Floats, n_steps: int
+    share: Share, fit: _Factors, strength: float, consensus: Floats, n_steps: int
 ) -> _Factors:
     """Return the factors after some steps towards the view and the consensus.
 
@@ -349,7 +288,7 @@ def _consensus(fits: Sequence[_Factors], strengths: Floats) -> Floats:
     return np.asarray(np.average([fit.coefficients for fit in fits], axis=0, weights=weights))
 
 
-def _view_objective(share: _Share, fit: _Factors, strength: float, consensus: Floats) -> float:
+def _view_objective(share: Share, fit: _Factors, strength: float, consensus: Floats) -> float:
     """Return the view's part of J for a basis with columns that sum to 1."""
     V, U = fit
     misfit = share.square_norm - 2.0 * np.vdot(share.times(U), V) + np.vdot(U.T @ U, V.T @ V)
@@ -357,7 +296,7 @@ def _view_objective(share: _Share, fit: _Factors, strength: float, consensus: Fl
 
 
 def _objective(
-    shares: Sequence[_Share], fits: Sequence[_Factors], strengths: Floats, consensus: Floats
+    shares: Sequence[Share], fits: Sequence[_Factors], strengths: Floats, consensus: Floats
 ) -> float:
     parts = zip(shares, fits, strengths, strict=True)
     return sum(_view_objective(share, fit, strength, consensus) for share, fit, strength in parts)

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.special import logsumexp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
 from manyview.baselines.scaling import scaled_arrays
+from manyview.iterate import iterate, warn_if_early
 from manyview.linalg.partition import Labels, without_empty
-from manyview.progress import ProgressBar
 from manyview.views import Array
 
 __all__ = ["RMKMC"]
@@ -167,47 +165,42 @@ class RMKMC(MultiViewClusterer):
             ]
         start = _seeded_start if self.init == "pp" else _random_start
         labels = start(prepared, self.n_clusters, rng)
-        sample_weights = [np.ones(labels.size) for _ in prepared]
         log_weights = _log_view_weights(_constant_as_infinite(prepared, 1.0), self.exponent)[0]
-        log_objective: list[float] = []
-        converged = False
-        with ProgressBar("RMKMC", total=self.max_iter, shown=bool(self.verbose)) as bar:
-            while not converged and len(log_objective) < self.max_iter:
-                centres = [
-                    weighted_centres(view.rows, labels, weights, self.n_clusters)
-                    for view, weights in zip(prepared, sample_weights, strict=True)
-                ]
-                coefficients = np.exp(self.exponent * (log_weights - log_weights.max()))
-                labels, squares = _assigned(prepared, centres, sample_weights, coefficients)
-                lengths = [
-                    np.sqrt(square + view.smoothing)
-                    for view, square in zip(prepared, squares, strict=True)
-                ]
-                sample_weights = [0.5 / length for length in lengths]
-                sums = _constant_as_infinite(prepared, [length.sum() for length in lengths])
-                log_weights, value = _log_view_weights(sums, self.exponent)
-                # equal also where both are the logarithm of zero
-                converged = bool(log_objective) and (
-                    value == log_objective[-1] or log_objective[-1] - value < self.tol
-                )
-                log_objective.append(value)
-                bar.step(len(log_objective), f"objective {np.exp(value):.6g}")
-        self._record_views(checked)
-        self.labels_ = labels
-        self.cluster_centers_ = [
-            centre + view.offset for view, centre in zip(prepared, centres, strict=True)
-        ]
-        self.view_weights_ = np.exp(log_weights)
-        self.objective_ = np.exp(np.array(log_objective))
-        self.n_iter_ = len(log_objective)
-        if not converged:
-            warnings.warn(
-                f"the objective was still falling after max_iter={self.max_iter} iterations; "
-                f"raise max_iter, or tol above {self.tol:g}",
-                ConvergenceWarning,
-                stacklevel=2,
+        first = _State(labels, [], [np.ones(labels.size) for _ in prepared], log_weights)
+
+        def settled(state: _State, values: Sequence[float]) -> bool:
+            # values are logarithms, equal also where both are that of zero
+            return len(values) > 1 and (
+                values[-1] == values[-2] or values[-2] - values[-1] < self.tol
             )
+
+        with self._progress(self.max_iter) as show:
+            found = iterate(
+                lambda state: _stepped(prepared, state, self.n_clusters, self.exponent),
+                first,
+                max_iter=self.max_iter,
+                settled=settled,
+                on_iteration=lambda done, value: show(done, np.exp(value)),
+            )
+        self._record_views(checked)
+        self.labels_ = found.state.labels
+        self.cluster_centers_ = [
+            centre + view.offset for view, centre in zip(prepared, found.state.centres, strict=True)
+        ]
+        self.view_weights_ = np.exp(found.state.log_weights)
+        self.objective_ = np.exp(np.array(found.objective))
+        self.n_iter_ = len(found.objective)
+        warn_if_early(found, remedy=f"raise max_iter, or tol above {self.tol:g}")
         return self
+
+
+class _State(NamedTuple):
+    """Partition, centres a view, weights of the samples a view, logarithm of the views' weights."""
+
+    labels: Labels
+    centres: list[Floats]
+    sample_weights: list[Floats]
+    log_weights: Floats
 
 
 @dataclass(frozen=True)
@@ -248,6 +241,24 @@ def _square_norms(rows: Array) -> Floats:
     if sp.issparse(rows):
         return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
     return np.asarray(np.einsum("nd,nd->n", rows, rows))
+
+
+def _stepped(
+    views: Sequence[_View], state: _State, n_clusters: int, exponent: float
+) -> tuple[_State, float]:
+    """Renew centres, partition and weights; return them and the logarithm of the objective."""
+    centres = [
+        weighted_centres(view.rows, state.labels, weights, n_clusters)
+        for view, weights in zip(views, state.sample_weights, strict=True)
+    ]
+    coefficients = np.exp(exponent * (state.log_weights - state.log_weights.max()))
+    labels, squares = _assigned(views, centres, state.sample_weights, coefficients)
+    lengths = [
+        np.sqrt(square + view.smoothing) for view, square in zip(views, squares, strict=True)
+    ]
+    sums = _constant_as_infinite(views, [length.sum() for length in lengths])
+    log_weights, value = _log_view_weights(sums, exponent)
+    return _State(labels, centres, [0.5 / length for length in lengths], log_weights), value
 
 
 def weighted_centres(rows: Array, labels: Labels, weights: Floats, n_clusters: int) -> Floats:

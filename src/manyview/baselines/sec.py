@@ -14,7 +14,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyview.base import MultiViewClusterer
+from manyview.baselines.embedding import EmbeddingClusterer
 from manyview.baselines.graphs import (
     gram_matrix,
     knn_graph,
@@ -24,8 +24,7 @@ from manyview.baselines.graphs import (
 )
 from manyview.baselines.rotation import rotate_to_labels
 from manyview.baselines.scaling import beside, column_scales, scaled_arrays
-from manyview.linalg.partition import cluster_rows, without_empty
-from manyview.progress import ProgressBar
+from manyview.linalg.partition import Labels, cluster_rows, without_empty
 from manyview.views import Array
 
 __all__ = ["SEC"]
@@ -36,7 +35,7 @@ _EPS = float(np.finfo(np.float64).eps)
 _DENSE = 3000  # up to this many samples a matrix of samples by samples is formed
 
 
-class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer):
+class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer):
     """Spectral Embedded Clustering of the views side by side, ``X = [X_1 ... X_V]``.
 
     A spectral embedding F that a linear function of the features can follow::
@@ -170,31 +169,35 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             The fitted estimator.
         """
         checked = self._setup_fit(views)
-        rng = self._generator()
+        rng, label_rng = self._generators()
         columns = column_scales(checked) if self.normalize == "columns" else None
         X = beside(scaled_arrays(checked, self.normalize, columns))
         if not _by_features(X):
             refuse_beyond(40 * checked.n_samples**2)
-        with ProgressBar("SEC", total=1, shown=bool(self.verbose)) as bar:
+        with self._progress(1) as show:
             laplacian = normalized_laplacian(knn_graph(X, self.n_neighbors))
             solution = embed(X, laplacian, self.n_clusters, float(self.mu), float(self.gamma), rng)
-            bar.step(1, f"objective {solution.objective:.6g}")
-        if self.assign == "kmeans":
-            self.labels_, self._readout = cluster_rows(
-                solution.embedding, self.n_clusters, rng, n_init=self.n_init
-            )
-        else:
-            labels, self._readout = rotate_to_labels(solution.embedding, rng, n_init=self.n_init)
-            self.labels_ = without_empty(labels, self.n_clusters)
+            show(1, solution.objective)
+        self._record_views(checked)
         self._columns = columns
-        self._assigned_by = self.assign
         self.embedding_ = solution.embedding
         self.coef_ = solution.coefficients
         self.intercept_ = solution.intercept
         self.objective_ = np.array([solution.objective])
         self.n_iter_ = 1
-        self._record_views(checked)
+        self._assigned_by = self.assign
+        self.labels_, self._readout = self._read(label_rng)
         return self
+
+    def _assigned(self, rng: np.random.Generator) -> Labels:
+        return self._read(rng)[0]
+
+    def _read(self, rng: np.random.Generator) -> tuple[Labels, Matrix]:
+        """Return labels, and the centres of k-means or the rotation that gave them."""
+        if self._assigned_by == "kmeans":
+            return cluster_rows(self.embedding_, self.n_clusters, rng, n_init=self.n_init)
+        labels, rotation = rotate_to_labels(self.embedding_, rng, n_init=self.n_init)
+        return without_empty(labels, self.n_clusters), rotation
 
     def predict(self, views: Any) -> npt.NDArray[np.intp]:
         """Return the cluster of each sample of other views of the same kind.

@@ -1,0 +1,86 @@
+"""Scikit-learn's own checks of the baselines, on adapters that take one X in place of views."""
+
+import pytest
+from sklearn.utils import estimator_checks
+
+from manyview.baselines import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
+
+NOT_APPLICABLE = {
+    "check_n_features_in": "n_features_in_ is a list, one number a view",
+    "check_n_features_in_after_fitting": "n_features_in_ is a list, one number a view",
+    "check_complex_data": "asks for scikit-learn's words; ours name the view",
+    "check_estimators_empty_data_messages": "asks for scikit-learn's words; ours name the view",
+    "check_fit2d_predict1d": "asks for scikit-learn's words; ours name the view",
+    "check_dtype_object": "asks for scikit-learn's words; ours name the view",
+    "check_array_api_input": "runs only where SCIPY_ARRAY_API is set",
+}
+SETTINGS = {
+    SEC: {"n_neighbors": 3},
+    CoRegSC: {},
+    AMGL: {"n_neighbors": 3},
+    RMKMC: {},
+    MultiNMF: {"negative": "shift"},
+    KCTD: {},
+    SCMV3DT: {},
+}
+
+
+def one_view(method):
+    """Return the class of an estimator for an X in place of a list of views."""
+
+    def fit(self, X, y=None):
+        return method.fit(self, [X])
+
+    def fit_predict(self, X, y=None):
+        return self.fit(X).labels_
+
+    def predict(self, X):
+        return method.predict(self, [X])
+
+    def transform(self, X):
+        return method.transform(self, [X])
+
+    def tags(self):
+        tags = method.__sklearn_tags__(self)
+        tags.input_tags.two_d_array = True
+        return tags
+
+    body = {"fit": fit, "fit_predict": fit_predict, "__sklearn_tags__": tags}
+    body["__init__"] = method.__init__  # parameters are read from its signature
+    body |= {f.__name__: f for f in (predict, transform) if hasattr(method, f.__name__)}
+    return type(f"OneView{method.__name__}", (method,), body)
+
+
+ADAPTERS = {method: one_view(method) for method in SETTINGS}
+globals().update({adapter.__name__: adapter for adapter in ADAPTERS.values()})  # pickle looks there
+
+
+def _checks():
+    for method, settings in SETTINGS.items():
+        adapter = ADAPTERS[method]
+        made = adapter(n_clusters=2, **settings)
+        for check in estimator_checks._yield_all_checks(made, legacy=True):
+            name = getattr(check, "func", check).__name__
+            if name not in NOT_APPLICABLE:
+                yield pytest.param(adapter, settings, check, id=f"{method.__name__}-{name}")
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:view 'view0' is:UserWarning")
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@pytest.mark.parametrize(("adapter", "settings", "check"), list(_checks()))
+def test_check(adapter, settings, check):
+    check(adapter.__name__, adapter(n_clusters=2, random_state=0, **settings))
+
+
+@pytest.mark.parametrize("method", SETTINGS)
+def test_check_of_the_estimator_itself(method):
+    made = method(n_clusters=2)
+    estimator_checks.check_estimator_cloneable(method.__name__, made)
+    assert made.__sklearn_tags__().estimator_type == "clusterer"
+    assert made.__sklearn_tags__().input_tags.sparse
+    assert not made.__sklearn_tags__().input_tags.two_d_array
+
+
+def test_names_of_what_sec_transforms_to_need_a_fit():
+    estimator_checks.check_get_feature_names_out_error("SEC", SEC(n_clusters=2))
