@@ -1,4 +1,8 @@
 import json
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -6,6 +10,7 @@ from typer.testing import CliRunner
 
 from manyview.cli.app import app
 from manyview.datasets import make_views, write_views
+from manyview.experiment import read_runs
 
 
 @pytest.fixture
@@ -28,15 +33,84 @@ def test_table_and_json(data, tmp_path):
     assert "AMGL" in result.stdout
     assert "tuned with labels" in result.stdout
     runs = json.loads(out.read_text())["runs"]
-    assert [(r["method"], r["tuned"], r["seed"]) for r in runs] == [
-        ("RMKMC", False, 0),
-        ("RMKMC", False, 1),
-        ("RMKMC", True, 0),
-        ("RMKMC", True, 1),
-        ("AMGL", False, 0),
-        ("AMGL", False, 1),
+    assert [(r["method"], r["protocol"], r["seed"]) for r in runs] == [
+        ("RMKMC", "default", 0),
+        ("RMKMC", "default", 1),
+        ("RMKMC", "tuned", 0),
+        ("RMKMC", "tuned", 1),
+        ("AMGL", "default", 0),
+        ("AMGL", "default", 1),
     ]
     assert all(0 <= r["scores"]["acc"] <= 1 for r in runs)
+
+
+def test_how_views_are_scaled_stands_in_the_row(data):
+    result = run(data, "--methods", "RMKMC", "--repeats", 1, "--scaled", "none,rows")
+    cells = [line.split() for line in result.stdout.splitlines() if line.startswith("RMKMC")]
+    assert [row[1] for row in cells] == ["none", "rows"]
+
+
+def test_goes_on_where_it_stopped(data, tmp_path):
+    out = tmp_path / "runs.json"
+    command = (data, "--methods", "RMKMC", "--json", out)
+    assert run(*command, "--repeats", 2).exit_code == 0
+    result = run(*command, "--repeats", 3)
+    assert "2/3 runs were there already" in result.stderr
+    assert len(read_runs(tmp_path / "runs.jsonl")) == 3
+
+
+def test_goes_on_after_a_kill(data, tmp_path):
+    kept = tmp_path / "runs.jsonl"
+    command = [sys.executable, "-m", "manyview", "compare", data, "--methods", "MultiNMF"]
+    command += ["--repeats", "40", "--results", kept, "--jobs", "1"]
+    process = subprocess.Popen([*map(str, command)], stderr=subprocess.DEVNULL)
+    while not kept.exists() or len(kept.read_text().splitlines()) < 4:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    before = read_runs(kept)
+    assert 0 < len(before) < 40
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:  # its children end when they notice
+        result = run(*command[4:], "--repeats", 40, "--quiet")
+        if "another process" not in result.stderr:
+            break
+    assert result.exit_code == 0, result.stderr
+    after = read_runs(kept)
+    assert after[: len(before)] == before
+    assert sorted(done.seed for done in after) == list(range(40))
+
+
+def test_an_interrupt_tells_what_is_kept(data, tmp_path):
+    kept = tmp_path / "runs.jsonl"
+    command = [sys.executable, "-m", "manyview", "compare", data, "--methods", "MultiNMF"]
+    command += ["--repeats", "400", "--results", kept, "--jobs", "1"]
+    process = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, text=True)
+    while not kept.exists() or len(kept.read_text().splitlines()) < 3:
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "the same command goes on from there" in told
+    assert "Traceback" not in told
+
+
+def test_a_run_beyond_its_limit_is_told(data):
+    result = run(data, "--methods", "RMKMC", "--repeats", 1, "--memory-limit", 0.001)
+    assert result.exit_code == 0
+    assert "RMKMC on easy: stopped at the memory limit" in result.stdout
+
+
+@pytest.mark.parametrize("content", ["id,label\n", "{}\n"])
+def test_a_foreign_results_file_is_refused_and_left_alone(data, tmp_path, content):
+    kept = tmp_path / "runs.jsonl"
+    kept.write_text(content)
+    result = run(data, "--methods", "RMKMC", "--results", kept)
+    assert result.exit_code == 2
+    assert "is not a results file" in result.stderr
+    assert kept.read_text() == content
 
 
 @pytest.mark.parametrize(
@@ -46,6 +120,12 @@ def test_table_and_json(data, tmp_path):
         (["--methods", ","], "no methods are named"),
         (["--repeats", "0"], "expected at least 1"),
         (["--json", "nowhere/runs.json"], "the folder does not exist"),
+        (["--results", "nowhere/runs.jsonl"], "the folder does not exist"),
+        (["--report", "nowhere/page.html"], "the folder does not exist"),
+        (["--json", "."], "is a folder"),
+        (["--scaled", "cubes"], "no scaling 'cubes'; expected some of default"),
+        (["--time-limit", "0"], "--time-limit 0.0; expected a number above 0"),
+        (["--jobs", "0"], "expected at least 1"),
     ],
 )
 def test_bad_options(data, args, message):
@@ -61,6 +141,7 @@ def test_unknown_set_lists_the_known(data, monkeypatch):
     result = run("foks")
     assert result.exit_code == 2
     assert "there are easy" in result.stderr
+    assert "did you mean easy?" in run("eazy").stderr
 
 
 @pytest.mark.data

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from manyview.datasets import Dataset, make_views
-from manyview.experiment import Method, compare, summarise
+from manyview.experiment import Listener, Method, ResultsFile, compare, summarise
 
 EASY = make_views(60, 3, (6, 5), random_state=0)
 DATA = Dataset(EASY.views, EASY.y, name="easy")
@@ -11,27 +11,51 @@ DATA = Dataset(EASY.views, EASY.y, name="easy")
 class Labeller:
     """An estimator whose accuracy its parameter decides."""
 
-    def __init__(self, n_clusters, random_state, right=1.0):
+    fits = 0
+
+    def __init__(self, n_clusters, random_state, right=1.0, normalize="rows"):
         self.right, self.seed, self.n_clusters = right, random_state, n_clusters
 
     def fit(self, views):
+        type(self).fits += 1
         if self.right < 0:
             raise ValueError("cannot")
         rng = np.random.default_rng(self.seed)
         wrong = rng.random(views.n_samples) >= self.right
         self.labels_ = np.where(wrong, rng.integers(0, 3, views.n_samples), EASY.y)
         self.n_iter_ = 1
+        self.objective_ = np.array([1.0, 0.5])
         return self
 
 
+class Relabeller(Labeller):
+    """An estimator that one fit serves for all seeds."""
+
+    def relabelled(self, random_state):
+        return Labeller(3, random_state, self.right).fit(EASY.views).labels_
+
+
+class Heard(Listener):
+    def __init__(self):
+        self.plan, self.tasks, self.runs = None, [], []
+
+    def planned(self, total, known):
+        self.plan = total, known
+
+    def started(self, task):
+        self.tasks.append(task)
+
+    def finished(self, run):
+        self.runs.append(run)
+
+
 GRID = tuple({"right": right} for right in (0.2, 0.9, 0.5))
+METHOD = Method("labeller", Labeller, {"right": 0.3}, GRID)
 
 
 def test_default_and_tuned_are_rows_of_their_own():
-    seen = []
-    method = Method("labeller", Labeller, {"right": 0.3}, GRID)
-    runs = compare([method], [DATA], repeats=4, tune=True, on_run=seen.append)
-    assert seen == runs
+    heard = Heard()
+    runs = compare([METHOD], [DATA], repeats=4, tune=True, tuning_repeats=2, listener=heard)
     assert [run.seed for run in runs] == [0, 1, 2, 3] * 2
     default, tuned = summarise(runs)
     assert (default.tuned, tuned.tuned) == (False, True)
@@ -39,6 +63,47 @@ def test_default_and_tuned_are_rows_of_their_own():
     assert tuned.mean["acc"] > default.mean["acc"]
     assert default.n_runs == 4
     assert default.std["acc"] > 0
+    assert heard.plan == (4 + 3 * 2 + 4, 0)
+    assert len(heard.runs) == 4 + 3 * 2 + 4
+
+
+def test_settings_are_chosen_on_seeds_that_are_not_reported():
+    heard = Heard()
+    compare([METHOD], [DATA], repeats=3, tune=True, tuning_repeats=2, listener=heard)
+    seeds = {protocol: set() for protocol in ("default", "selection", "tuned")}
+    for run in heard.runs:
+        seeds[run.protocol].add(run.seed)
+    assert seeds["default"] == seeds["tuned"] == {0, 1, 2}
+    assert not seeds["selection"] & seeds["tuned"]
+
+
+def test_a_run_tells_what_it_was():
+    (run,) = compare([METHOD], [DATA], repeats=1)
+    assert (run.method, run.data, run.seed, run.protocol) == ("labeller", "easy", 0, "default")
+    assert run.preprocessing == "rows"
+    assert run.params == {"right": 0.3}
+    assert run.objective == (1.0, 0.5)
+    assert run.n_iter == 1
+    assert run.seconds > 0
+    assert len(run.fingerprint) == 16
+
+
+def test_preprocessings_are_rows_of_their_own():
+    rows = summarise(
+        compare([METHOD], [DATA], repeats=1, preprocessings=("default", "none", "columns"))
+    )
+    assert [row.preprocessing for row in rows] == ["rows", "none", "columns"]
+    assert [row.params.get("normalize", "absent") for row in rows] == ["absent", None, "columns"]
+
+
+def test_a_fit_that_serves_all_seeds_is_done_once_and_counts_for_each():
+    Relabeller.fits = 0
+    runs = compare([Method("relabeller", Relabeller, {"right": 0.5})], [DATA], repeats=5)
+    assert Relabeller.fits == 1
+    assert [run.seed for run in runs] == list(range(5))
+    assert all(run.seconds >= runs[0].seconds for run in runs)
+    alone = compare([Method("labeller", Labeller, {"right": 0.5})], [DATA], repeats=5)
+    assert [run.scores for run in runs] == [run.scores for run in alone]
 
 
 def test_a_method_that_fails_is_a_row_with_its_reason():
@@ -50,8 +115,40 @@ def test_a_method_that_fails_is_a_row_with_its_reason():
     assert rows[1].mean["acc"] == 1.0
 
 
+def test_what_a_results_file_holds_is_not_done_again(tmp_path):
+    Labeller.fits = 0
+    with ResultsFile(tmp_path / "runs.jsonl") as results:
+        first = compare([METHOD], [DATA], repeats=2, tune=True, results=results)
+    done = Labeller.fits
+    heard = Heard()
+    with ResultsFile(tmp_path / "runs.jsonl") as results:
+        again = compare([METHOD], [DATA], repeats=3, tune=True, results=results, listener=heard)
+    assert Labeller.fits == done + 2  # the third seed of either protocol
+    assert heard.plan == (3 + 3 * 3 + 3, 2 + 3 * 3)
+    assert [again[0], again[1], again[3], again[4]] == first
+
+
+def test_other_data_of_the_same_name_are_not_taken_for_it(tmp_path):
+    other = make_views(60, 3, (6, 5), random_state=1)
+    with ResultsFile(tmp_path / "runs.jsonl") as results:
+        compare([METHOD], [DATA], repeats=1, results=results)
+        heard = Heard()
+        compare(
+            [METHOD],
+            [Dataset(other.views, other.y, name="easy")],
+            repeats=1,
+            results=results,
+            listener=heard,
+        )
+    assert len(heard.runs) == 1
+
+
 def test_repeats_and_classes_are_needed():
     with pytest.raises(ValueError, match="repeats=0; expected at least 1"):
         compare([], [DATA], repeats=0)
+    with pytest.raises(ValueError, match="tuning_repeats=0; expected at least 1"):
+        compare([], [DATA], repeats=1, tuning_repeats=0)
     with pytest.raises(ValueError, match="data set 'bare' has no classes"):
         compare([], [Dataset(EASY.views, None, name="bare")], repeats=1)
+    with pytest.raises(ValueError, match="two data sets are called 'easy'"):
+        compare([], [DATA, DATA], repeats=1)

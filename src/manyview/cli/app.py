@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
@@ -11,10 +12,11 @@ from typing import Annotated, Any
 import typer
 
 from manyview import MMC, __version__
-from manyview.cli.compare import compare_files
+from manyview.cli.compare import Outputs, compare_files
 from manyview.cli.demo import demo_digits
 from manyview.cli.errors import Commands
 from manyview.cli.fit import fit_file
+from manyview.experiment import Limits
 
 __all__ = ["app"]
 
@@ -265,12 +267,70 @@ def compare(
     tune: Annotated[
         bool, typer.Option("--tune", help="Add rows whose parameters the classes choose.")
     ] = False,
-    out: Annotated[
-        Path | None, typer.Option("--json", metavar="FILE", help="Write every run to a JSON file.")
+    scaled: Annotated[
+        str,
+        typer.Option(
+            metavar="KINDS",
+            help="How views are scaled, a row each: default (the method's own way), none, rows "
+            "(samples of unit length), columns (standardised features); commas between them.",
+        ),
+    ] = "default",
+    n_jobs: Annotated[
+        int,
+        typer.Option("--jobs", "-j", callback=_at_least(1), metavar="N", help="Runs side by side."),
+    ] = os.cpu_count() or 1,
+    time_limit: Annotated[
+        float | None,
+        typer.Option(metavar="SECONDS", help="Stop a run that takes longer.", show_default=False),
+    ] = None,
+    memory_limit: Annotated[
+        float | None,
+        typer.Option(metavar="GB", help="Stop a run that holds more.", show_default=False),
+    ] = None,
+    results: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Add every run to this file as it is done; the same command goes on from it. "
+            "Given --json or --report, a file beside it by default.",
+            show_default=False,
+        ),
+    ] = None,
+    json: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write every reported run to a JSON file.")
+    ] = None,
+    report: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page of tables and figures.")
     ] = None,
     quiet: Annotated[
         bool, typer.Option("--quiet", "-q", help="Print the tables and errors only.")
     ] = False,
 ) -> None:
     """Run :func:`manyview.cli.compare.compare_files`."""
-    compare_files(data, methods, repeats=repeats, tune=tune, out=out, quiet=quiet)
+    compare_files(
+        data,
+        methods,
+        repeats=repeats,
+        tune=tune,
+        preprocessings=_scalings(scaled),
+        n_jobs=n_jobs,
+        limits=_limits(time_limit, memory_limit),
+        outputs=Outputs(results, json, report),
+        quiet=quiet,
+    )
+
+
+def _scalings(names: str) -> list[str]:
+    wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
+    known = ("default", "none", "rows", "columns")
+    for name in wanted:
+        if name not in known:
+            raise ValueError(f"no scaling {name!r}; expected some of {', '.join(known)}")
+    return wanted or ["default"]
+
+
+def _limits(seconds: float | None, gigabytes: float | None) -> Limits:
+    for name, value in (("--time-limit", seconds), ("--memory-limit", gigabytes)):
+        if value is not None and not value > 0:
+            raise ValueError(f"{name} {value}; expected a number above 0")
+    return Limits(seconds, None if gigabytes is None else gigabytes * 1e9)

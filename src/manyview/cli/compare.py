@@ -3,21 +3,65 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.table import Table
 
 from manyview import __version__
+from manyview.cli.errors import InterruptionError
+from manyview.cli.live import shown_progress
+from manyview.cli.named_data import find_dataset
 from manyview.cli.tables import new_console, print_parts, table
-from manyview.datasets import Dataset, load_digits_views, read_views
 from manyview.datasets.atomic import whole_file
-from manyview.experiment import METHODS, Method, Row, Run, compare, method_named, summarise
-from manyview.progress import ProgressBar
+from manyview.experiment import (
+    METHODS,
+    Limits,
+    Method,
+    ResultsFile,
+    Row,
+    Run,
+    compare,
+    method_named,
+    summarise,
+)
 
-__all__ = ["compare_files", "find_dataset", "methods_named"]
+__all__ = ["Outputs", "compare_files", "comparison_table", "methods_named"]
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where the results of a comparison go.
+
+    Attributes
+    ----------
+    results : Path or None
+        File of runs, added to as they are done. By default beside `json` or `report`, with the
+        suffix ``.jsonl``; without any, runs are not kept.
+    json : Path or None
+        All reported runs, in one JSON object.
+    report : Path or None
+        A page.
+    """
+
+    results: Path | None = None
+    json: Path | None = None
+    report: Path | None = None
+
+    def runs_file(self) -> Path | None:
+        """Return where runs are kept."""
+        beside = self.json or self.report
+        return self.results or (beside.with_suffix(".jsonl") if beside else None)
+
+    def check(self) -> None:
+        """Refuse folders that are not there, before any work is done."""
+        for path in (self.results, self.json, self.report):
+            if path is not None and not path.resolve().parent.is_dir():
+                raise ValueError(f"{path}: the folder does not exist")
+            if path is not None and path.is_dir():
+                raise ValueError(f"{path} is a folder; expected a file to write")
 
 
 def compare_files(
@@ -26,49 +70,65 @@ def compare_files(
     *,
     repeats: int,
     tune: bool,
-    out: Path | None,
+    preprocessings: Sequence[str],
+    n_jobs: int,
+    limits: Limits,
+    outputs: Outputs,
     quiet: bool,
 ) -> None:
-    """Compare methods on data sets, print the table and write the runs.
+    """Compare methods on data sets, print the table and write what was asked for.
 
     Parameters
     ----------
     data : sequence of str
-        Files, or names of sets in the folder that ``MANYVIEW_DATA`` names.
+        Files, or names of sets.
     methods : str
         Names with commas between them, or ``all``.
     repeats : int
         Number of seeds.
     tune : bool
         Whether to add a row with the setting that labels choose.
-    out : Path or None
-        JSON file of the runs.
+    preprocessings : sequence of str
+        How views are scaled, a row each.
+    n_jobs : int
+        Processes side by side.
+    limits : Limits
+        Of time and memory of a run.
+    outputs : Outputs
+        Where to write.
     quiet : bool
         Whether to leave out the progress.
     """
     chosen = methods_named(methods)
-    if out is not None and not out.resolve().parent.is_dir():
-        raise ValueError(f"{out}: the folder does not exist")
+    outputs.check()
     datasets = [find_dataset(name) for name in data]
-    tunable = sum(1 for method in chosen if method.grid) if tune else 0
-    total = len(datasets) * (len(chosen) + tunable) * repeats
-    done: list[Run] = []
-    with ProgressBar("compare", total=total, shown=not quiet) as bar:
-
-        def on_run(run: Run) -> None:
-            done.append(run)
-            bar.step(len(done), f"{run.method} on {run.data}, seed {run.seed}")
-
-        runs = compare(chosen, datasets, repeats=repeats, tune=tune, on_run=on_run)
+    kept = outputs.runs_file()
+    with (
+        _told_on_interrupt(kept),
+        nullcontext() if kept is None else ResultsFile(kept) as results,
+        shown_progress(shown=not quiet) as listener,
+    ):
+        runs = compare(
+            chosen,
+            datasets,
+            repeats=repeats,
+            tune=tune,
+            preprocessings=preprocessings,
+            n_jobs=n_jobs,
+            limits=limits,
+            results=results,
+            listener=listener,
+        )
+    if outputs.json is not None:
+        _write_json(outputs.json, runs)
     rows = summarise(runs)
-    if out is not None:
-        report = {"manyview": __version__, "runs": [asdict(run) for run in runs]}
-        with whole_file(out) as file:
-            file.write((json.dumps(report, indent=1) + "\n").encode())
-    tables = [_table(dataset.name, rows) for dataset in datasets]
+    tables = [comparison_table(dataset.name, rows) for dataset in datasets]
     errors = [f"{r.method} on {r.data}: {e}" for r in rows for e in r.errors]
-    notes = ["labels: tuned with labels, on other seeds than those reported"] if tune else []
-    print_parts(new_console(), *tables, *notes, *errors)
+    print_parts(new_console(), *tables, *_notes(rows), *errors)
+    if outputs.report is not None:
+        from manyview.report import write_report
+
+        write_report(outputs.report, runs, datasets)
 
 
 def methods_named(names: str) -> list[Method]:
@@ -78,37 +138,39 @@ def methods_named(names: str) -> list[Method]:
     wanted = [name.strip() for name in names.split(",") if name.strip()]
     if not wanted:
         raise ValueError(f"no methods are named; expected some of {', '.join(METHODS)}, or all")
-    return [method_named(name) for name in wanted]
+    return list({method.name: method for method in map(method_named, wanted)}.values())
 
 
-def find_dataset(name: str) -> Dataset:
-    """Return a data set by its file, or by its name in the folder of ``MANYVIEW_DATA``."""
-    if Path(name).exists() or Path(name).suffix:
-        return read_views(name)
-    if name == "digits":
-        return load_digits_views()
-    folder = os.environ.get("MANYVIEW_DATA")
-    if not folder:
-        raise ValueError(
-            f"no file {name!r}; for sets by name, set MANYVIEW_DATA to the folder of their files"
-        )
-    path = Path(folder) / f"{name}.npz"
-    if not path.exists():
-        known = sorted(found.stem for found in Path(folder).glob("*.npz"))
-        raise ValueError(f"no set {name!r} in {folder}; there are {', '.join(known) or 'none'}")
-    return read_views(path)
+@contextmanager
+def _told_on_interrupt(kept: Path | None) -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        told = "no runs were kept; --results FILE keeps them"
+        if kept is not None:
+            told = f"finished runs are kept in {kept}; the same command goes on from there"
+        raise InterruptionError(told) from None
 
 
-def _table(name: str, rows: Sequence[Row]) -> Table:
-    heads = ("ACC %", "NMI geo", "arith", "max", "paper", "s")
+def _write_json(path: Path, runs: Sequence[Run]) -> None:
+    report = {"manyview": __version__, "runs": [run.as_record() for run in runs]}
+    with whole_file(path) as file:
+        file.write((json.dumps(report, indent=1) + "\n").encode())
+
+
+def comparison_table(name: str, rows: Sequence[Row]) -> Table:
+    """Return the rows of one data set as a table."""
+    heads = ("scaled", "ACC %", "NMI geo", "arith", "max", "paper", "s")
     return table(
         (name, *heads),
         [
             (
                 f"{row.method}, labels" if row.tuned else row.method,
-                *(_spread(row, key) for key in ("acc", *_NMI)),
+                row.preprocessing,
+                *(_spread(row, key) for key in ("acc", "nmi_geometric")),
+                *(_mean(row, key) for key in ("nmi_arithmetic", "nmi_max")),
                 "" if row.published is None else _percent(row.published),
-                f"{row.seconds:.2f}",
+                f"{row.seconds:.2f}" if row.n_runs else "",
             )
             for row in rows
             if row.data == name
@@ -116,11 +178,17 @@ def _table(name: str, rows: Sequence[Row]) -> Table:
     )
 
 
-_NMI = ("nmi_geometric", "nmi_arithmetic", "nmi_max")
+def _notes(rows: Sequence[Row]) -> Iterator[str]:
+    if any(row.tuned for row in rows):
+        yield "labels: tuned with labels, on other seeds than those reported"
 
 
 def _spread(row: Row, key: str) -> str:
     return f"{100 * row.mean[key]:.1f}±{100 * row.std[key]:.1f}" if row.n_runs else "failed"
+
+
+def _mean(row: Row, key: str) -> str:
+    return f"{100 * row.mean[key]:.1f}" if row.n_runs else ""
 
 
 def _percent(published: tuple[float, float]) -> str:

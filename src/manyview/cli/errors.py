@@ -11,10 +11,14 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-__all__ = ["BAD_INPUT", "INTERRUPTED", "Commands"]
+__all__ = ["BAD_INPUT", "INTERRUPTED", "Commands", "InterruptionError"]
 
 BAD_INPUT = 2
 INTERRUPTED = 130
+
+
+class InterruptionError(Exception):
+    """An interrupt after which there is something to say of what was done before it."""
 
 
 class Commands(TyperGroup):
@@ -37,6 +41,9 @@ def _exit_code(run: Callable[[], Any]) -> int:
     # an interrupt is an exception in some versions of typer and a result in others
     except (KeyboardInterrupt, typer.Abort):
         result = INTERRUPTED
+    except InterruptionError as interrupt:
+        _say("interrupted", str(interrupt))
+        return INTERRUPTED
     except (OSError, ValueError) as error:
         _say("error", _told(error))
         return BAD_INPUT

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from inspect import signature
 from itertools import product
 from typing import Any
 
@@ -32,6 +33,19 @@ class Method:
     make: Callable[..., Any]
     defaults: Mapping[str, Any] = field(default_factory=dict)
     grid: tuple[Mapping[str, Any], ...] = ()
+
+    @property
+    def default_preprocessing(self) -> str | None:
+        """How the estimator scales the views by itself."""
+        if "normalize" in self.defaults:
+            return str(self.defaults["normalize"])
+        parameter = signature(self.make).parameters.get("normalize")
+        return None if parameter is None else parameter.default
+
+    @property
+    def shares_fit(self) -> bool:
+        """Whether one fit serves all seeds."""
+        return hasattr(self.make, "relabelled")
 
 
 def _grid(**choices: tuple[Any, ...]) -> tuple[dict[str, Any], ...]:

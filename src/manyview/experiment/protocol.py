@@ -6,53 +6,36 @@ of a grid with the best mean accuracy on some seeds, reported on others.
 
 from __future__ import annotations
 
-import time
-import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from manyview.datasets import Dataset
+from manyview.experiment.fingerprint import fingerprint
+from manyview.experiment.limits import Limits
 from manyview.experiment.methods import Method
-from manyview.metrics import score_all
+from manyview.experiment.results import ResultsFile
+from manyview.experiment.run import Protocol, Run
+from manyview.experiment.tasks import Task, perform
 
-__all__ = ["Run", "compare"]
+__all__ = ["TUNING_SEED", "Listener", "compare"]
 
 TUNING_SEED = 1000
 
 
-@dataclass(frozen=True)
-class Run:
-    """One fit and what it scored.
+class Listener:
+    """Is told how a comparison goes on; does nothing with it."""
 
-    Attributes
-    ----------
-    method, data : str
-    seed : int
-    tuned : bool
-        Whether labels chose the parameters.
-    params : mapping
-        Parameters beside the estimator's defaults.
-    scores : mapping of str to float
-        As :func:`manyview.metrics.score_all` returns; empty where the fit failed.
-    seconds : float
-    n_iter : int or None
-    error : str
-        Why there are no scores.
-    """
+    def planned(self, total: int, known: int) -> None:
+        """Hear how many runs there are, and how many of them a results file held already."""
 
-    method: str
-    data: str
-    seed: int
-    tuned: bool
-    params: Mapping[str, Any]
-    scores: Mapping[str, float] = field(default_factory=dict)
-    seconds: float = 0.0
-    n_iter: int | None = None
-    error: str = ""
+    def started(self, task: Task) -> None:
+        """Hear that a task is begun."""
+
+    def finished(self, run: Run) -> None:
+        """Hear of a run that is done."""
 
 
 def compare(
@@ -62,7 +45,11 @@ def compare(
     repeats: int = 20,
     tune: bool = False,
     tuning_repeats: int = 3,
-    on_run: Callable[[Run], None] = lambda run: None,
+    preprocessings: Sequence[str] = ("default",),
+    n_jobs: int | None = None,
+    limits: Limits | None = None,
+    results: ResultsFile | None = None,
+    listener: Listener | None = None,
 ) -> list[Run]:
     """Fit every method to every data set, with seeds 0 to `repeats` - 1.
 
@@ -70,64 +57,163 @@ def compare(
     ----------
     methods : sequence of Method
     datasets : sequence of Dataset
-        With their classes.
+        With their classes, and names that differ.
     repeats : int
         Seeds of the reported runs.
     tune : bool
         Also report each method with the setting of its grid that labels choose.
     tuning_repeats : int
         Seeds, other than the reported ones, on which the setting is chosen.
-    on_run : callable
-        Called with every reported run as it is done.
+    preprocessings : sequence of {"default", "none", "rows", "columns"}
+        How views are scaled, each a row of its own: as the method does by itself, not at all, by
+        samples of unit length, by standardised features.
+    n_jobs : int or None
+        Processes side by side; None does all in this one, without limits.
+    limits : Limits, optional
+        Of time and memory of a run.
+    results : ResultsFile, optional
+        An open file: runs that it holds are not done again, others are added as they are done.
+    listener : Listener, optional
+        Is told of the progress.
 
     Returns
     -------
     list of Run
+        The reported runs, by data set, method, preprocessing and protocol.
     """
+    _check(datasets, repeats, tuning_repeats)
+    plan = _Plan(
+        {dataset.name: dataset for dataset in datasets},
+        results,
+        listener or Listener(),
+        n_jobs,
+        limits or Limits(),
+    )
+    cells = [
+        _Cell(method, dataset.name, fingerprint(dataset), preprocessing)
+        for dataset in datasets
+        for method in methods
+        for preprocessing in preprocessings
+    ]
+    tunable = [cell for cell in cells if tune and cell.method.grid]
+    seeds = tuple(range(repeats))
+    other_seeds = tuple(range(TUNING_SEED, TUNING_SEED + tuning_repeats))
+    first = [task for cell in cells for task in cell.tasks("default", {}, seeds)]
+    for cell in tunable:
+        for setting in cell.method.grid:
+            first += cell.tasks("selection", setting, other_seeds)
+    plan.listener.planned(
+        sum(len(task.seeds) for task in first) + repeats * len(tunable), plan.known(first)
+    )
+    plan.perform(first)
+    chosen = {cell: cell.chosen(plan.runs.values()) for cell in tunable}
+    tuned = [task for cell in tunable for task in cell.tasks("tuned", chosen[cell], seeds)]
+    plan.perform(tuned)
+
+    wanted = []
+    for cell in cells:
+        wanted += [task.runs() for task in cell.tasks("default", {}, seeds)]
+        if cell in chosen:
+            wanted += [task.runs() for task in cell.tasks("tuned", chosen[cell], seeds)]
+    return [plan.runs[run.key] for runs in wanted for run in runs]
+
+
+@dataclass(frozen=True)
+class _Cell:
+    """A method on a data set with a preprocessing."""
+
+    method: Method
+    data: str
+    fingerprint: str
+    preprocessing: str
+
+    def __hash__(self) -> int:
+        return hash((self.method.name, self.data, self.preprocessing))
+
+    def tasks(
+        self, protocol: Protocol, setting: Mapping[str, Any], seeds: tuple[int, ...]
+    ) -> list[Task]:
+        params = {**self.method.defaults, **setting}
+        if self.preprocessing != "default":
+            params["normalize"] = None if self.preprocessing == "none" else self.preprocessing
+        groups = [seeds] if self.method.shares_fit else [(seed,) for seed in seeds]
+        return [
+            Task(self.method, self.data, self.fingerprint, protocol, params, group)
+            for group in groups
+        ]
+
+    def chosen(self, runs: Iterable[Run]) -> Mapping[str, Any]:
+        """Return the setting of the grid with the best mean accuracy in the runs of selection."""
+        scores: dict[str, list[float]] = {}
+        for run in runs:
+            if run.protocol == "selection":
+                place = repr((run.method, run.fingerprint, dict(run.params)))
+                scores.setdefault(place, []).append(run.scores.get("acc", 0.0))
+
+        def accuracy(setting: Mapping[str, Any]) -> float:
+            (task, *_) = self.tasks("selection", setting, (0,))
+            place = repr((self.method.name, self.fingerprint, dict(task.params)))
+            return float(np.mean(scores[place]))
+
+        return max(self.method.grid, key=accuracy)
+
+
+@dataclass
+class _Plan:
+    """Runs that are there, and how those that are not are come by."""
+
+    datasets: Mapping[str, Dataset]
+    results: ResultsFile | None
+    listener: Listener
+    n_jobs: int | None
+    limits: Limits
+    runs: dict[tuple[str, str, str, str, int], Run] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for run in self.results.runs if self.results else ():
+            if not self.limits.would_differ(run.error):
+                self.runs[run.key] = run
+
+    def known(self, tasks: Sequence[Task]) -> int:
+        return sum(run.key in self.runs for task in tasks for run in task.runs())
+
+    def perform(self, tasks: Sequence[Task]) -> None:
+        for run in self._done([left for task in tasks for left in self._left(task)]):
+            kept = run if self.results is None else self.results.add(run)
+            self.runs[kept.key] = kept
+            self.listener.finished(kept)
+
+    def _left(self, task: Task) -> list[Task]:
+        seeds = tuple(run.seed for run in task.runs() if run.key not in self.runs)
+        if not seeds:
+            return []
+        return [Task(task.method, task.data, task.fingerprint, task.protocol, task.params, seeds)]
+
+    def _done(self, tasks: Sequence[Task]) -> Iterator[Run]:
+        if self.n_jobs is None:
+            for task in tasks:
+                self.listener.started(task)
+                yield from perform(task, self.datasets[task.data])
+            return
+        from manyview.experiment.workers import perform_all  # needs what the command needs
+
+        yield from perform_all(
+            tasks,
+            self.datasets,
+            n_jobs=self.n_jobs,
+            limits=self.limits,
+            on_start=self.listener.started,
+        )
+
+
+def _check(datasets: Sequence[Dataset], repeats: int, tuning_repeats: int) -> None:
     if repeats < 1:
         raise ValueError(f"repeats={repeats}; expected at least 1")
+    if tuning_repeats < 1:
+        raise ValueError(f"tuning_repeats={tuning_repeats}; expected at least 1")
+    names = [dataset.name for dataset in datasets]
     for dataset in datasets:
         if dataset.y is None:
             raise ValueError(f"data set {dataset.name!r} has no classes to score against")
-    runs = []
-    for dataset in datasets:
-        for method in methods:
-            settings: list[tuple[bool, Mapping[str, Any]]] = [(False, {})]
-            if tune and method.grid:
-                settings.append((True, _tuned(method, dataset, tuning_repeats)))
-            for tuned, params in settings:
-                for seed in range(repeats):
-                    run = _run(method, dataset, seed, tuned, params)
-                    runs.append(run)
-                    on_run(run)
-    return runs
-
-
-def _tuned(method: Method, dataset: Dataset, repeats: int) -> Mapping[str, Any]:
-    def accuracy(params: Mapping[str, Any]) -> float:
-        seeds = range(TUNING_SEED, TUNING_SEED + repeats)
-        scores = [_run(method, dataset, seed, True, params).scores for seed in seeds]
-        return float(np.mean([score.get("acc", 0.0) for score in scores]))
-
-    return max(method.grid, key=accuracy)
-
-
-def _run(
-    method: Method, dataset: Dataset, seed: int, tuned: bool, params: Mapping[str, Any]
-) -> Run:
-    if dataset.y is None:
-        raise AssertionError("checked by compare")
-    n_clusters = np.unique(dataset.y).size
-    settings = {**method.defaults, **params}
-    estimator = method.make(n_clusters=n_clusters, random_state=seed, **settings)
-    begin = time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        try:
-            labels = estimator.fit(dataset.views).labels_
-        except (ValueError, np.linalg.LinAlgError, MemoryError) as error:
-            return Run(method.name, dataset.name, seed, tuned, settings, error=str(error))
-    seconds = time.perf_counter() - begin
-    n_iter = getattr(estimator, "n_iter_", None)
-    scores = score_all(dataset.y, labels)
-    return Run(method.name, dataset.name, seed, tuned, settings, scores, seconds, n_iter)
+        if names.count(dataset.name) > 1:
+            raise ValueError(f"two data sets are called {dataset.name!r}")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from manyview.experiment.protocol import Run
 from manyview.experiment.published import PUBLISHED
+from manyview.experiment.run import Protocol, Run
 
 __all__ = ["Row", "summarise"]
 
@@ -20,14 +21,18 @@ class Row:
     Attributes
     ----------
     method, data : str
-    tuned : bool
+    protocol : {"default", "tuned", "selection"}
         Whether labels chose the parameters.
+    preprocessing : str
+        How the views were scaled.
+    params : mapping
+        Parameters beside the estimator's own defaults.
     n_runs : int
         Runs that ended with labels.
     mean, std : dict of str to float
         Of every score.
-    seconds : float
-        Mean of a run.
+    seconds, cpu_seconds, peak_bytes, n_iter : float
+        Means over runs.
     published : tuple of float, or None
         ACC and NMI of the paper.
     errors : tuple of str
@@ -36,36 +41,61 @@ class Row:
 
     method: str
     data: str
-    tuned: bool
+    protocol: Protocol
+    preprocessing: str
+    params: Mapping[str, Any]
     n_runs: int
     mean: dict[str, float]
     std: dict[str, float]
     seconds: float
+    cpu_seconds: float
+    peak_bytes: float
+    n_iter: float
     published: tuple[float, float] | None
     errors: tuple[str, ...]
 
+    @property
+    def tuned(self) -> bool:
+        """Whether labels chose the parameters."""
+        return self.protocol == "tuned"
+
+    @property
+    def title(self) -> str:
+        """The method, with what sets the row apart from the method's own default."""
+        return f"{self.method}, tuned with labels" if self.tuned else self.method
+
 
 def summarise(runs: Sequence[Run]) -> list[Row]:
-    """Return one row for each method, data set and protocol, in the order of the runs."""
-    groups: dict[tuple[str, str, bool], list[Run]] = {}
+    """Return a row for each method, data set, preprocessing and protocol, as runs have them."""
+    groups: dict[tuple[str, str, str, str], list[Run]] = {}
     for run in runs:
-        groups.setdefault((run.method, run.data, run.tuned), []).append(run)
-    return [_row(key, group) for key, group in groups.items()]
+        key = run.method, run.data, run.protocol, run.preprocessing
+        groups.setdefault(key, []).append(run)
+    return [_row(group) for group in groups.values()]
 
 
-def _row(key: tuple[str, str, bool], runs: list[Run]) -> Row:
-    method, data, tuned = key
+def _row(runs: list[Run]) -> Row:
+    first = runs[0]
     done = [run for run in runs if run.scores]
     names = list(done[0].scores) if done else []
     values = {name: np.array([run.scores[name] for run in done]) for name in names}
     return Row(
-        method,
-        data,
-        tuned,
+        first.method,
+        first.data,
+        first.protocol,
+        first.preprocessing,
+        dict(first.params),
         len(done),
         {name: float(value.mean()) for name, value in values.items()},
         {name: float(value.std()) for name, value in values.items()},
-        float(np.mean([run.seconds for run in done])) if done else float("nan"),
-        PUBLISHED.get((method, data)),
+        _mean([run.seconds for run in done]),
+        _mean([run.cpu_seconds for run in done]),
+        _mean([float(run.peak_bytes) for run in done]),
+        _mean([float(run.n_iter) for run in done if run.n_iter is not None]),
+        PUBLISHED.get((first.method, first.data)),
         tuple(dict.fromkeys(run.error for run in runs if run.error)),
     )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return float(np.mean(values)) if values else float("nan")

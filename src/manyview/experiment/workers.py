@@ -1,0 +1,164 @@
+"""Tasks side by side in processes of their own, each within limits of time and memory."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+import psutil
+from threadpoolctl import threadpool_limits
+
+from manyview.datasets import Dataset
+from manyview.experiment.limits import Limits
+from manyview.experiment.run import Run
+from manyview.experiment.tasks import Task, perform
+
+__all__ = ["perform_all"]
+
+_POLL_SECONDS = 0.1
+_START_SECONDS = 60.0  # to import the library in a new process
+
+
+def perform_all(
+    tasks: Sequence[Task],
+    datasets: Mapping[str, Dataset],
+    *,
+    n_jobs: int,
+    limits: Limits,
+    on_start: Callable[[Task], None] = lambda task: None,
+) -> Iterator[Run]:
+    """Do tasks, `n_jobs` at a time, and yield their runs as they are done.
+
+    Parameters
+    ----------
+    tasks : sequence of Task
+    datasets : mapping of str to Dataset
+        By name.
+    n_jobs : int
+        Processes side by side. The processors are shared out among them: each holds its linear
+        algebra to its part of the threads.
+    limits : Limits
+        A run beyond them is stopped and is a run with that reason.
+    on_start : callable
+        Called with every task as it is begun.
+
+    Yields
+    ------
+    Run
+    """
+    waiting = deque(tasks)
+    threads = max(1, (os.cpu_count() or 1) // n_jobs)
+    workers = [_Worker(datasets, threads) for _ in range(min(n_jobs, len(waiting)))]
+    try:
+        while waiting or any(worker.left for worker in workers):
+            for worker in workers:
+                if not worker.left and waiting:
+                    task = waiting.popleft()
+                    on_start(task)
+                    worker.give(task)
+            ready = wait([worker.connection for worker in workers if worker.left], _POLL_SECONDS)
+            for worker in workers:
+                if worker.left and worker.connection in ready:
+                    yield from worker.received()
+                if worker.left:
+                    yield from worker.stopped_beyond(limits)
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+@dataclass
+class _Worker:
+    """A process that does tasks, and what it still owes."""
+
+    datasets: Mapping[str, Dataset]
+    threads: int
+    left: deque[Run] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self._start()
+
+    def _start(self) -> None:
+        # forked processes inherit thread pools in an unknown state
+        context = multiprocessing.get_context("spawn")
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(
+            target=_serve, args=(theirs, dict(self.datasets), self.threads), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self._warm = False
+
+    def give(self, task: Task) -> None:
+        self.left = deque(task.runs())
+        self._since = time.monotonic()
+        self.connection.send(task)
+
+    def received(self) -> Iterator[Run]:
+        try:
+            run = self.connection.recv()
+        except (EOFError, ConnectionError):
+            self._process.join()
+            yield from self._fail(f"the process ended with code {self._process.exitcode}")
+            return
+        if isinstance(run, BaseException):
+            raise run
+        if run is None:  # warm, and about to begin
+            self._warm = True
+        else:
+            self.left.popleft()
+            yield run
+        self._since = time.monotonic()
+
+    def stopped_beyond(self, limits: Limits) -> Iterator[Run]:
+        spent = time.monotonic() - self._since
+        if not self._warm:
+            if spent > _START_SECONDS + (limits.seconds or 0.0):
+                yield from self._fail("the process did not start")
+            return
+        reason = limits.exceeded(spent, self._memory() if limits.bytes is not None else 0)
+        if reason:
+            yield from self._fail(reason)
+
+    def _memory(self) -> int:
+        try:
+            return int(psutil.Process(self._process.pid).memory_info().rss)
+        except psutil.Error:
+            return 0
+
+    def _fail(self, reason: str) -> Iterator[Run]:
+        """Give up what is left of a task, and begin a new process for the next one."""
+        failed, self.left = list(self.left), deque()
+        self.end()
+        self._start()
+        for run in failed:
+            yield replace(run, error=reason)
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+
+def _serve(connection: Connection, datasets: dict[str, Dataset], threads: int) -> None:
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its processes
+    with threadpool_limits(threads):
+        while True:
+            try:
+                task: Any = connection.recv()
+            except EOFError:
+                return
+            connection.send(None)
+            try:
+                for run in perform(task, datasets[task.data]):
+                    connection.send(run)
+            except Exception as error:  # a defect, which the parent raises
+                connection.send(error)

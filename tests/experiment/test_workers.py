@@ -1,0 +1,65 @@
+import multiprocessing
+import threading
+
+import pytest
+
+from manyview import KCTD, RMKMC, SEC
+from manyview.datasets import Dataset, make_views
+from manyview.experiment import Limits, Listener, Method, compare, summarise
+
+EASY = make_views(60, 3, (6, 5), random_state=0)
+DATA = Dataset(EASY.views, EASY.y, name="easy")
+LARGE = make_views(4000, 3, (300, 300), random_state=0)
+LARGE_DATA = Dataset(LARGE.views, LARGE.y, name="large")
+# without a tolerance it ends when it is stopped
+SLOW = Method("slow", KCTD, {"max_iter": 100_000, "tol": 0.0})
+
+
+def unchanging(runs):
+    return [(run.key, run.scores, run.n_iter, run.objective) for run in runs]
+
+
+def test_processes_give_what_this_one_does():
+    methods = [Method("RMKMC", RMKMC), Method("SEC", SEC)]
+    here = compare(methods, [DATA], repeats=3)
+    there = compare(methods, [DATA], repeats=3, n_jobs=2)
+    assert unchanging(here) == unchanging(there)
+    assert all(run.peak_bytes > 0 for run in there)
+
+
+def test_a_run_beyond_its_time_is_a_row_and_the_others_go_on():
+    methods = [SLOW, Method("RMKMC", RMKMC)]
+    slow, fast = summarise(
+        compare(methods, [LARGE_DATA], repeats=1, n_jobs=1, limits=Limits(seconds=3.0))
+    )
+    assert slow.errors == ("stopped at the time limit of 3 s",)
+    assert fast.n_runs == 1
+
+
+def test_a_run_beyond_its_memory_is_a_row_and_the_others_go_on():
+    methods = [Method("SEC", SEC), Method("RMKMC", RMKMC)]
+    data = [LARGE_DATA, DATA]
+    runs = compare(methods, data, repeats=1, n_jobs=1, limits=Limits(bytes=1e6))
+    assert {run.error for run in runs} == {"stopped at the memory limit of 0.001 GB"}
+    assert len(runs) == 4
+
+
+def test_a_process_that_is_killed_is_a_row_and_the_others_go_on():
+    def kill():
+        for child in multiprocessing.active_children():
+            child.kill()
+
+    class Killer(Listener):
+        def started(self, task):
+            if task.method.name == "slow":
+                threading.Timer(4.0, kill).start()
+
+    methods = [SLOW, Method("RMKMC", RMKMC)]
+    killed, fine = summarise(compare(methods, [LARGE_DATA], repeats=1, n_jobs=1, listener=Killer()))
+    assert killed.errors == ("the process ended with code -9",)
+    assert fine.n_runs == 1
+
+
+def test_a_defect_is_raised():
+    with pytest.raises(TypeError, match="no_such_parameter"):
+        compare([Method("RMKMC", RMKMC, {"no_such_parameter": 1})], [DATA], repeats=1, n_jobs=1)
