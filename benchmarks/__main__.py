@@ -15,7 +15,16 @@ import sklearn
 from threadpoolctl import threadpool_info
 
 import manyview
-from benchmarks import growth, hot_loop, solver, versus_kmeans, versus_literal
+from benchmarks import (
+    baseline_growth,
+    growth,
+    hot_loop,
+    large,
+    solver,
+    versus_kmeans,
+    versus_literal,
+    versus_mvlearn,
+)
 from benchmarks.measure import Measurement
 
 PARTS = {
@@ -24,6 +33,9 @@ PARTS = {
     "growth": growth.run,
     "solver": solver.run,
     "versus_kmeans": versus_kmeans.run,
+    "versus_mvlearn": versus_mvlearn.run,
+    "baseline_growth": baseline_growth.run,
+    "large": large.run,
 }
 
 

@@ -30,7 +30,9 @@ class Measurement:
         return self.figure >= self.bound if self.at_least else self.figure <= self.bound
 
     def row(self) -> dict[str, Any]:
-        return {**asdict(self), "kept": self.kept}
+        # JSON has no infinity, the figure of what failed
+        figure = self.figure if np.isfinite(self.figure) else None
+        return {**asdict(self), "figure": figure, "kept": self.kept}
 
 
 def side_by_side(

@@ -408,7 +408,7 @@ def test_warnings_are_one_line_each(tmp_path: Path, out: Path) -> None:
     assert result.exit_code == 0
     flat, unsettled = result.stderr.splitlines()
     assert flat == (
-        "manyview: warning: view 'flat' is 1 everywhere: it carries nothing and takes no part"
+        "manyview: warning: every sample of view 'flat' is the same: it carries nothing"
     )
     assert unsettled.startswith("manyview: warning: the objective was still falling")
     assert len(clusters_in(out.read_text())) == 60

@@ -1,7 +1,7 @@
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from manyview.iterate import Iterated, iterate, warn_if_early
+from manyview.iterate import InterruptWarning, Iterated, iterate, warn_if_early
 
 
 def halved(x):
@@ -59,5 +59,5 @@ class TestWarning:
             warn_if_early(Iterated(1.0, [1.0]), what="the misfit", remedy="wait")
 
     def test_of_what_was_interrupted(self):
-        with pytest.warns(ConvergenceWarning, match="interrupted: .* 1 whole iterations"):
+        with pytest.warns(InterruptWarning, match="interrupted: .* 1 whole iterations"):
             warn_if_early(Iterated(1.0, [1.0], interrupted=True), remedy="wait")

@@ -9,9 +9,13 @@ from typing import Generic, TypeVar
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["Iterated", "iterate", "warn_if_early"]
+__all__ = ["InterruptWarning", "Iterated", "iterate", "warn_if_early"]
 
 State = TypeVar("State")
+
+
+class InterruptWarning(ConvergenceWarning):
+    """Iterations were ended by an interrupt, and what they had reached is the result."""
 
 
 @dataclass
@@ -75,8 +79,7 @@ def iterate(
     try:
         while len(found.objective) < max_iter and not found.converged:
             reached, value = step(found.state)
-            found.state = reached
-            found.objective.append(value)
+            found.state, found.objective = reached, [*found.objective, value]
             on_iteration(len(found.objective), value)
             found.converged = settled(reached, found.objective)
     except KeyboardInterrupt:
@@ -105,8 +108,7 @@ def warn_if_early(
     done = len(found.objective)
     if found.interrupted:
         message = f"interrupted: the result is that of {done} whole iterations"
+        warnings.warn(message, InterruptWarning, stacklevel=stacklevel)
     elif not found.converged:
         message = f"{what} was still moving after max_iter={done} iterations; {remedy}"
-    else:
-        return
-    warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
+        warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)

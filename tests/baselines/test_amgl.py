@@ -162,3 +162,18 @@ def test_band_on_3sources(data_dir):
     assert np.mean([normalized_mutual_info(data.y, run) for run in runs]) == pytest.approx(
         0.15, abs=0.05
     )
+
+
+@pytest.mark.filterwarnings("ignore:every sample of view")
+def test_a_view_of_equal_samples_has_no_weight_and_no_say():
+    views, _ = blobs(spread=2.0)
+    alone = AMGL(3, random_state=0).fit(views)
+    beside = AMGL(3, random_state=0).fit([views[0], np.tile([1.0, 2.0], (60, 1)), *views[1:]])
+    assert beside.view_weights_[1] == 0.0
+    np.testing.assert_array_equal(beside.labels_, alone.labels_)
+    np.testing.assert_allclose(np.delete(beside.view_weights_, 1), alone.view_weights_)
+
+
+def test_at_least_three_iterations():
+    views, _ = blobs()
+    assert AMGL(3, tol=1.0, random_state=0).fit([views[0]]).n_iter_ == 3

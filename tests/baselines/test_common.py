@@ -5,10 +5,12 @@ from contextlib import contextmanager
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.metrics import adjusted_rand_score
 
 from manyview import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
-from manyview.datasets import make_views
+from manyview.datasets import make_views, read_views
 
 ITERATIVE = {
     "CoRegSC": CoRegSC,
@@ -111,3 +113,33 @@ def test_what_cannot_tell_of_other_samples_says_so(make, method):
     assert not hasattr(make, method)
     with pytest.raises(AttributeError, match=rf"{make.__name__} has no {method}: .* MMC or SEC"):
         getattr(make(2), method)
+
+
+@pytest.mark.parametrize("make", [SEC, CoRegSC, AMGL, KCTD, SCMV3DT])
+def test_a_fit_that_fails_at_its_labels_leaves_an_earlier_one(make, views, monkeypatch):
+    with quiet():
+        model = make(6, random_state=0).fit(views)
+    before = {name: value for name, value in vars(model).items() if name.endswith("_")}
+
+    def fail(*args, **options):
+        raise MemoryError
+
+    monkeypatch.setattr("sklearn.cluster.KMeans.fit_predict", fail)
+    with pytest.raises(MemoryError), quiet():
+        model.fit(views.take(range(50)))
+    after = {name: value for name, value in vars(model).items() if name.endswith("_")}
+    assert all(after[name] is before[name] for name in before)
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("make", [SEC, AMGL])
+@pytest.mark.parametrize("name", ["ngs", "webkb203"])
+def test_counts_give_the_same_dense_or_sparse(make, name, data_dir):
+    dataset = read_views(data_dir / f"{name}.npz")
+    k = np.unique(dataset.y).size
+    dense = [X.toarray() if sp.issparse(X) else np.asarray(X) for X in dataset.views]
+    labels = [
+        make(k, random_state=0).fit(views).labels_
+        for views in (dense, [sp.csr_array(X) for X in dense])
+    ]
+    assert adjusted_rand_score(*labels) > 0.99

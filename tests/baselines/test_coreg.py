@@ -147,7 +147,7 @@ def test_tolerance_ends_the_sweeps_and_its_lack_is_told():
         CoRegSC(3, 0.1, max_iter=2, tol=1e-15, random_state=0).fit(blobs(spread=4.0)[0])
 
 
-@pytest.mark.filterwarnings("ignore:view 'flat' is")
+@pytest.mark.filterwarnings("ignore:every sample of view")
 def test_a_constant_view_is_refused_by_name():
     views, _ = blobs()
     with pytest.raises(ValueError, match="'flat' are equal"):
@@ -155,7 +155,7 @@ def test_a_constant_view_is_refused_by_name():
 
 
 def test_memory_is_refused_beforehand(monkeypatch):
-    def refuse(needed, limit=None):
+    def refuse(needed, **told):
         raise ValueError(f"{needed} bytes")
 
     monkeypatch.setattr(module, "refuse_beyond", refuse)
@@ -175,3 +175,60 @@ def test_band_on_3sources(data_dir):
     assert np.mean([normalized_mutual_info(data.y, run) for run in runs]) == pytest.approx(
         0.53, abs=0.03
     )
+
+
+def test_without_a_pull_the_common_part_is_that_of_equal_views():
+    views, truth = blobs()
+    model = CoRegSC(3, 0.0, n_init=5, random_state=0).fit(views)
+    assert adjusted_rand_score(truth, model.labels_) == 1.0
+
+
+def test_the_common_embedding_is_that_of_the_last_sweep():
+    views, _ = blobs(spread=3.0)
+    model = CoRegSC(3, 5.0, max_iter=3, random_state=0).fit(views)
+    common = np.linalg.svd(np.hstack(model.view_embeddings_), full_matrices=False)[0][:, :3]
+    unit = common / np.linalg.norm(common, axis=1, keepdims=True)
+    np.testing.assert_allclose(model.embedding_ @ model.embedding_.T, unit @ unit.T, atol=1e-10)
+
+
+def test_the_pairwise_form_renews_the_first_view_last():
+    views, _ = blobs(spread=3.0)
+    model = CoRegSC(3, 0.5, form="pairwise", max_iter=1, random_state=0).fit(views)
+    start = [np.linalg.eigh(affinity(view))[1][:, -3:] for view in views]
+    U = dict(enumerate(start))
+    for v in (1, 2, 0):
+        pulled = affinity(views[v]) + 0.5 * sum(projector(U[w]) for w in U if w != v)
+        U[v] = np.linalg.eigh(pulled)[1][:, -3:]
+    for v, found in enumerate(model.view_embeddings_):
+        np.testing.assert_allclose(projector(found), projector(U[v]), atol=1e-6)
+
+
+class TestAgreementOfEachView:
+    def test_one_number_for_all_is_the_same_for_each(self):
+        views, _ = blobs(spread=2.0)
+        one = CoRegSC(3, 0.3, random_state=0).fit(views)
+        each = CoRegSC(3, [0.3, 0.3, 0.3], random_state=0).fit(views)
+        np.testing.assert_array_equal(one.labels_, each.labels_)
+        np.testing.assert_allclose(one.objective_, each.objective_)
+
+    def test_objective_by_definition_does_not_fall(self):
+        views, _ = blobs(spread=2.0)
+        strengths = [0.5, 0.1, 2.0]
+        model = CoRegSC(3, strengths, max_iter=200, tol=1e-12, random_state=0).fit(views)
+        assert (np.diff(model.objective_) >= -1e-9).all()
+        U = model.view_embeddings_
+        total = sum(s * projector(u) for s, u in zip(strengths, U, strict=True))
+        common = np.linalg.eigh(total)[1][:, -3:]
+        value = sum(np.trace(u.T @ affinity(v) @ u) for u, v in zip(U, views, strict=True))
+        value += sum(s * np.sum((u.T @ common) ** 2) for s, u in zip(strengths, U, strict=True))
+        assert model.objective_[-1] == pytest.approx(value, rel=1e-6)
+
+    def test_a_view_without_a_pull_keeps_its_own_embedding(self):
+        views, _ = blobs(spread=2.0)
+        model = CoRegSC(3, [0.0, 1.0, 1.0], random_state=0).fit(views)
+        own = np.linalg.eigh(affinity(views[0]))[1][:, -3:]
+        np.testing.assert_allclose(projector(model.view_embeddings_[0]), projector(own), atol=1e-6)
+
+    def test_the_pairwise_form_takes_one_number(self):
+        with pytest.raises(ValueError, match="form='pairwise': expected one number"):
+            CoRegSC(3, [0.1, 0.1, 0.1], form="pairwise").fit(blobs()[0])

@@ -61,6 +61,23 @@ class TestDistances:
         assert (squares[same] == 0).all()
         assert (squares[~same] > 0).all()
 
+    @pytest.mark.parametrize("far", [1e8, 1e12])
+    def test_one_row_far_off_does_not_blur_the_others(self, far):
+        X = np.vstack([rows(), np.full((1, 6), far)])
+        np.testing.assert_allclose(
+            graphs.squared_distances(X)[:40, :40], graphs.squared_distances(rows()), rtol=1e-6
+        )
+
+    def test_of_neighbours_that_tie_the_first_ones_are_taken(self):
+        X = np.random.default_rng(0).integers(0, 2, (50, 5)).astype(float)
+        expected, _ = distances.nearest_rows(X, 6)
+        squares = cdist(X, X, "sqeuclidean")
+        np.fill_diagonal(squares, np.inf)
+        exact = np.argsort(squares, axis=1, kind="stable")[:, :6]
+        assert [set(row) for row in expected] == [set(row) for row in exact]
+        for other in (sp.csr_array(X), X[:, ::-1], X * (1 / 3)):
+            np.testing.assert_array_equal(distances.nearest_rows(other, 6)[0], expected)
+
 
 class TestWidth:
     @pytest.mark.parametrize("n", [2, 3, 4, 5, 12, 41])
@@ -152,7 +169,7 @@ class TestAdaptiveGraph:
         assert (graph.sum(axis=1) >= 0.5).all()
 
     def test_one_more_neighbour_must_exist(self):
-        with pytest.raises(ValueError, match="at most 4"):
+        with pytest.raises(ValueError, match="expected 1 to 4"):
             graphs.pkn_graph(rows(6), 5)
 
 
@@ -217,6 +234,16 @@ class TestEigenvectors:
         )
         np.testing.assert_array_equal(first, second)
 
+    @pytest.mark.parametrize("n_blocks", [5, 40])
+    def test_an_operator_with_a_multiple_eigenvalue(self, n_blocks, rng, monkeypatch):
+        monkeypatch.setattr(eigen, "_DENSE_OPERATOR", 50)
+        block = np.full((12, 12), 1 / 12)
+        S = sp.block_diag([block] * n_blocks + [0.5 * np.eye(30)], format="csr")
+        operator = aslinearoperator(S)
+        vectors = graphs.largest_eigenvectors(operator, n_blocks, rng)
+        np.testing.assert_allclose(S @ vectors, vectors, atol=1e-6)
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(n_blocks), atol=1e-8)
+
     def test_all_of_them(self, rng):
         L = graphs.normalized_laplacian(graphs.knn_graph(rows(8), 3))
         vectors = graphs.smallest_eigenvectors(L, 8, rng)
@@ -225,10 +252,10 @@ class TestEigenvectors:
 
 class TestMemory:
     def test_too_much_is_refused_with_its_bytes(self):
-        graphs.refuse_beyond(100.0, limit=100)
-        with pytest.raises(ValueError, match=r"^101 bytes"):
-            graphs.refuse_beyond(101, limit=100)
+        graphs.refuse_beyond(100.0, method="SEC", n_samples=3, limit=100)
+        with pytest.raises(ValueError, match="SEC on 3 samples needs"):
+            graphs.refuse_beyond(101, method="SEC", n_samples=3, limit=100)
 
     def test_half_of_the_memory_by_default(self):
         with pytest.raises(ValueError, match="GiB"):
-            graphs.refuse_beyond(1e18)
+            graphs.refuse_beyond(1e18, method="SEC", n_samples=3)

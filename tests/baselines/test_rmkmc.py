@@ -265,3 +265,19 @@ def test_band_on_real_news(data_dir):
     nmi = np.mean([normalized_mutual_info(y, labels, average="geometric") for labels in fits])
     assert accuracy == pytest.approx(0.45, abs=0.04)
     assert nmi == pytest.approx(0.34, abs=0.05)
+
+
+def test_an_empty_cluster_takes_over_the_sample_that_fits_worst():
+    view = module._prepared("a", np.array([[0.0], [1.0], [2.0], [3.0], [30.0]]))
+    centres = np.array([[0.0], [500.0]]) - view.offset
+    labels, squares = module._assigned([view], [centres], [np.ones(5)], np.ones(1))
+    np.testing.assert_array_equal(labels, [0, 0, 0, 0, 1])
+    assert squares[0][4] == 0.0
+    np.testing.assert_allclose(centres[1] + view.offset, [30.0])
+
+
+def test_the_view_of_small_norms_gets_the_weight():
+    views = noisy()
+    for scale in (1e-3, 1e3):
+        weights = RMKMC(3, random_state=0).fit([views[0], scale * views[1]]).view_weights_
+        assert (weights[1] > 0.5) == (scale < 1)

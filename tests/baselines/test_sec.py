@@ -229,7 +229,7 @@ class TestDegenerate:
             SEC(2, **bad).fit(blobs()[0])
 
     def test_memory_is_refused_beforehand(self, monkeypatch):
-        def refuse(needed, limit=None):
+        def refuse(needed, **told):
             raise ValueError(f"{needed} bytes")
 
         monkeypatch.setattr(module, "refuse_beyond", refuse)
@@ -249,3 +249,20 @@ def test_band_on_3sources(data_dir):
     assert np.mean([normalized_mutual_info(data.y, run) for run in runs]) == pytest.approx(
         0.32, abs=0.04
     )
+
+
+def test_a_graph_of_many_components_beyond_the_dense_size(monkeypatch):
+    monkeypatch.setattr(module, "_DENSE", 300)
+    rng = np.random.default_rng(0)
+    truth = np.arange(640) % 20
+    X = 3 * rng.standard_normal((20, 10))[truth] + 0.02 * rng.standard_normal((640, 10))
+    for mu in (0.0, 1e-10, 1.0):
+        model = SEC(20, mu=mu, n_init=5, random_state=0).fit([X[:, :5], X[:, 5:]])
+        assert adjusted_rand_score(truth, model.labels_) == 1.0
+
+
+def test_predict_goes_by_the_scaling_of_fit():
+    views, _ = blobs()
+    model = SEC(3, normalize="columns", random_state=0).fit(views)
+    before = model.transform(views)
+    np.testing.assert_array_equal(model.set_params(normalize=None).transform(views), before)

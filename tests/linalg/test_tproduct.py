@@ -44,6 +44,16 @@ def test_slices_that_are_their_own_conjugate_are_real(depth):
     assert np.iscomplexobj(slices[-1]) == (depth > 1 and depth % 2 == 1)
 
 
+@pytest.mark.parametrize("depth", range(1, 7))
+def test_single_precision_stays(depth):
+    original = tensor(0, depth, 3, 4).astype(np.float32)
+    slices = to_fourier(original)
+    assert {part.dtype for part in slices} <= {np.dtype(np.float32), np.dtype(np.complex64)}
+    assert from_fourier(slices, depth).dtype == np.float32
+    for part in slices:
+        assert threshold_singular_values(part, 0.5)[0].dtype == part.dtype
+
+
 @given(seed=seeds, by=st.floats(0.0, 6.0), imaginary=st.booleans())
 def test_threshold_is_that_of_the_svd(seed, by, imaginary):
     matrix = tensor(seed, 7, 5) + (1j * tensor(seed + 1, 7, 5) if imaginary else 0.0)

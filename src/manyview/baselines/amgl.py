@@ -17,6 +17,7 @@ from manyview.baselines.scaling import scaled_arrays
 from manyview.iterate import iterate, warn_if_early
 from manyview.linalg.embedding import unit_rows
 from manyview.linalg.partition import Labels, cluster_rows
+from manyview.views import has_equal_rows
 
 __all__ = ["AMGL"]
 
@@ -154,12 +155,14 @@ class AMGL(EmbeddingClusterer):
         """
         checked = self._setup_fit(views)
         rng, label_rng = self._generators()
-        laplacians = _on_one_pattern(
-            [
-                normalized_laplacian(pkn_graph(array, self.n_neighbors))
-                for array in scaled_arrays(checked, self.normalize)
-            ]
-        )
+        arrays = scaled_arrays(checked, self.normalize)
+        # neighbours among equal samples would be noise, and noise has a weight
+        vary = np.array([not has_equal_rows(array) for array in arrays])
+        vary |= not vary.any()
+        graphs = [
+            pkn_graph(X, self.n_neighbors) for X, used in zip(arrays, vary, strict=True) if used
+        ]
+        laplacians = _on_one_pattern([normalized_laplacian(graph) for graph in graphs])
 
         def step(state: _State) -> tuple[_State, float]:
             start = None if state.embedding is None else state.embedding.sum(axis=1)
@@ -175,24 +178,25 @@ class AMGL(EmbeddingClusterer):
             enough = len(values) >= _LEAST_ITERATIONS
             return enough and values[-2] - values[-1] <= self.tol * values[-2]
 
-        equal = np.full(len(checked), 1.0 / len(checked))
+        equal = np.full(len(laplacians), 1.0 / len(laplacians))
         with self._progress(self.max_iter) as show:
             found = iterate(
                 step, _State(equal), max_iter=self.max_iter, settled=settled, on_iteration=show
             )
         if found.state.embedding is None:
             raise AssertionError("a fit has at least one iteration")
-        self._record_views(checked)
+        self.labels_ = self._assigned(found.state.embedding, label_rng)
         self.embedding_ = found.state.embedding
-        self.labels_ = self._assigned(label_rng)
-        self.view_weights_ = found.state.weights
+        self._record_views(checked)
+        self.view_weights_ = np.zeros(len(checked))
+        self.view_weights_[vary] = found.state.weights
         self.objective_ = np.array(found.objective)
         self.n_iter_ = len(found.objective)
         warn_if_early(found, remedy=f"raise max_iter, or tol above {self.tol:g}")
         return self
 
-    def _assigned(self, rng: np.random.Generator) -> Labels:
-        rows = unit_rows(self.embedding_) if self.unit_embedding else self.embedding_
+    def _assigned(self, embedding: Matrix, rng: np.random.Generator) -> Labels:
+        rows = unit_rows(embedding) if self.unit_embedding else embedding
         return cluster_rows(rows, self.n_clusters, rng, n_init=self.n_init)[0]
 
 

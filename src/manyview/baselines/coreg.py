@@ -8,11 +8,15 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy.sparse.linalg import LinearOperator
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyview.baselines.eigenvectors import (
+    largest_eigenvectors,
+    renewed_eigenvectors,
+    symmetric_operator,
+)
 from manyview.baselines.embedding import EmbeddingClusterer
-from manyview.baselines.graphs import largest_eigenvectors, rbf_kernel, refuse_beyond
+from manyview.baselines.graphs import rbf_kernel, refuse_beyond
 from manyview.baselines.per_view import strength_per_view
 from manyview.baselines.scaling import scaled_arrays
 from manyview.iterate import iterate, warn_if_early
@@ -159,7 +163,8 @@ class CoRegSC(EmbeddingClusterer):
             raise ValueError(
                 f"regularization={self.regularization!r} with form='pairwise': expected one number"
             )
-        refuse_beyond(8 * (len(checked) + 2) * checked.n_samples**2)
+        n = checked.n_samples
+        refuse_beyond(8 * (len(checked) + 2) * n**2, method="CoRegSC", n_samples=n)
         rng, label_rng = self._generators()
         arrays = scaled_arrays(checked, self.normalize)
         affinities = [
@@ -167,7 +172,9 @@ class CoRegSC(EmbeddingClusterer):
             for name, array in zip(checked.names, arrays, strict=True)
         ]
         sweep = _centroid_sweep if self.form == "centroid" else _pairwise_sweep
-        own = [largest_eigenvectors(S, self.n_clusters, rng) for S in affinities]
+        own = [
+            largest_eigenvectors(symmetric_operator(S), self.n_clusters, rng) for S in affinities
+        ]
 
         def settled(embeddings: list[Matrix], values: Sequence[float]) -> bool:
             if self.tol == 0:  # a number of sweeps is what was asked for
@@ -184,9 +191,10 @@ class CoRegSC(EmbeddingClusterer):
             )
         centroid = self.form == "centroid"
         whole = _common(found.state, strengths) if centroid else np.hstack(found.state)
+        embedding = unit_rows(whole)
+        self.labels_ = self._assigned(embedding, label_rng)
+        self.embedding_ = embedding
         self._record_views(checked)
-        self.embedding_ = unit_rows(whole)
-        self.labels_ = self._assigned(label_rng)
         self.view_embeddings_ = found.state
         self.objective_ = np.array(found.objective)
         self.n_iter_ = len(found.objective)
@@ -199,13 +207,12 @@ def _centroid_sweep(
 ) -> tuple[list[Matrix], float]:
     """Renew U*, then every U_v; return them and the objective."""
     common = _common(embeddings, strengths)
-    drawn = [
-        _drawn(S, U, common, strength, rng)
-        for S, U, strength in zip(affinities, embeddings, strengths, strict=True)
-    ]
-    value = sum(_agreement(S, U) for S, U in zip(affinities, drawn, strict=True))
-    value += sum(s * _overlap(U, common) for s, U in zip(strengths, drawn, strict=True))
-    return drawn, float(value)
+    drawn, values = [], []
+    for S, U, strength in zip(affinities, embeddings, strengths, strict=True):
+        renewed, value = renewed_eigenvectors(symmetric_operator(S, strength, common), U, rng)
+        drawn.append(renewed)
+        values.append(value)
+    return drawn, float(np.sum(values))
 
 
 def _pairwise_sweep(
@@ -214,24 +221,15 @@ def _pairwise_sweep(
     """Renew every U_v, the first one last; return them and the objective."""
     n_views, strength = len(affinities), float(strengths[0])
     drawn = list(embeddings)
+    total = 0.0
     for v in [*range(1, n_views), 0]:
         others = [drawn[w] for w in range(n_views) if w != v]
-        towards = np.hstack(others) if others else np.zeros((affinities[v].shape[0], 1))
-        drawn[v] = _drawn(affinities[v], drawn[v], towards, strength, rng)
-    value = sum(_agreement(S, U) for S, U in zip(affinities, drawn, strict=True))
-    for v in range(n_views):
-        value += strength * sum(_overlap(drawn[v], drawn[w]) for w in range(v))
-    return drawn, float(value)
-
-
-def _drawn(
-    S: Matrix, U: Matrix, towards: Matrix, weight: float, rng: np.random.Generator
-) -> Matrix:
-    """Leading eigenvectors of ``S + weight T T'``, whose second part is never formed."""
-    operator = LinearOperator(
-        S.shape, matvec=lambda x: S @ x + weight * (towards @ (towards.T @ x)), dtype=S.dtype
-    )
-    return largest_eigenvectors(operator, U.shape[1], rng, v0=U.sum(axis=1))
+        towards = np.hstack(others) if others else None
+        operator = symmetric_operator(affinities[v], strength, towards)
+        drawn[v], value = renewed_eigenvectors(operator, drawn[v], rng)
+        total += value - strength * sum(_overlap(drawn[v], other) for other in others)
+    total += strength * sum(_overlap(drawn[v], drawn[w]) for v in range(n_views) for w in range(v))
+    return drawn, total
 
 
 def _common(embeddings: list[Matrix], strengths: Matrix) -> Matrix:
@@ -240,10 +238,6 @@ def _common(embeddings: list[Matrix], strengths: Matrix) -> Matrix:
     beside = np.hstack([weight * U for weight, U in zip(weights, embeddings, strict=True)])
     left, _, _ = np.linalg.svd(beside, full_matrices=False)
     return left[:, : embeddings[0].shape[1]]
-
-
-def _agreement(S: Matrix, U: Matrix) -> float:
-    return float(np.sum(U * (S @ U)))
 
 
 def _overlap(U: Matrix, W: Matrix) -> float:

@@ -19,6 +19,8 @@ ROUNDING = 64 * float(np.finfo(np.float64).eps)
 """Part of the rows' squared lengths below which a squared distance is rounding only."""
 
 _BLOCK_BYTES = 1 << 25
+_CACHED_BYTES = 1 << 18
+_TIED = 1e-9  # part by which distances differ that count as equal
 _WELL_FILLED = 0.25  # columns fuller than this are multiplied faster when dense
 
 
@@ -45,7 +47,7 @@ def squared_distances(X: Array, Y: Array | None = None) -> Matrix:
         np.fill_diagonal(squares, 0.0)
         return squares
     if not sp.issparse(X) and not sp.issparse(Y):
-        origin = Y.mean(axis=0)
+        origin = np.median(Y, axis=0)
         X, Y = X - origin, Y - origin
     return _distances([X], [Y], _squared_lengths([X]), _squared_lengths([Y]))
 
@@ -79,12 +81,27 @@ def nearest_rows(X: Array, count: int) -> tuple[npt.NDArray[np.intp], Matrix]:
     for begin, distances in distance_blocks(X):
         rows = slice(begin, begin + distances.shape[0])
         distances[np.arange(distances.shape[0]), np.arange(n)[rows]] = np.inf
-        near = np.argpartition(distances, count - 1, axis=1)[:, :count]
-        found = np.take_along_axis(distances, near, axis=1)
+        near, found = _smallest(distances, count)
         order = np.argsort(found, axis=1, kind="stable")
         neighbors[rows] = np.take_along_axis(near, order, axis=1)
         squares[rows] = np.take_along_axis(found, order, axis=1)
     return neighbors, squares
+
+
+def _smallest(distances: Matrix, count: int) -> tuple[npt.NDArray[np.intp], Matrix]:
+    """Places and values of the smallest entries of each row, the first ones of those that tie.
+
+    Counts are full of ties, among which rounding would choose otherwise for dense rows than for
+    sparse ones, and for views in another order.
+    """
+    cut = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
+    nearer = distances < cut * (1.0 - _TIED)
+    tied = (distances <= cut * (1.0 + _TIED)) & ~nearer
+    room = count - nearer.sum(axis=1, keepdims=True)
+    chosen = nearer | (tied & (np.cumsum(tied, axis=1) <= room))
+    near = np.nonzero(chosen)[1].reshape(-1, count)
+    found = np.take_along_axis(distances, near, axis=1)
+    return near, np.where(np.take_along_axis(tied, near, axis=1), cut, found)
 
 
 def distance_blocks(X: Array) -> Iterator[tuple[int, Matrix]]:
@@ -102,15 +119,16 @@ def distance_blocks(X: Array) -> Iterator[tuple[int, Matrix]]:
 def _column_groups(X: Array) -> list[Array]:
     """Columns of X in groups whose products add up: well filled ones dense, the rest sparse.
 
-    A dense group is centred, which no distance notices: a common offset would cost it digits.
+    A dense group is centred, which no distance notices: a common offset would cost it digits. By
+    the median, since a single row far off would move a mean away from all others.
     """
     if not sp.issparse(X):
-        return [X - X.mean(axis=0)]
+        return [X - np.median(X, axis=0)]
     filled = np.bincount(X.indices, minlength=X.shape[1]) > _WELL_FILLED * X.shape[0]
     if not filled.any():
         return [X]
     dense = X[:, np.flatnonzero(filled)].toarray()
-    dense -= dense.mean(axis=0)
+    dense -= np.median(dense, axis=0)
     return [dense, X[:, np.flatnonzero(~filled)]]
 
 
@@ -127,11 +145,14 @@ def _product(left: list[Array], right: list[Array]) -> Matrix:
 
 def _distances(left: list[Array], right: list[Array], x: Matrix, y: Matrix) -> Matrix:
     squares = _product(left, right)
-    squares *= -2.0
-    lengths = x[:, None] + y
-    squares += lengths
-    lengths *= ROUNDING
-    squares[squares <= lengths] = 0.0
+    step = max(1, _CACHED_BYTES // (8 * y.size))
+    for begin in range(0, x.size, step):  # a few rows at a time stay near the processor
+        block = squares[begin : begin + step]
+        lengths = x[begin : begin + step, None] + y
+        block *= -2.0
+        block += lengths
+        lengths *= ROUNDING
+        np.copyto(block, 0.0, where=block <= lengths)
     return squares
 
 

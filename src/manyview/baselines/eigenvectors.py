@@ -8,11 +8,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
+from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearoperator, eigsh
 
 from manyview.baselines.memory import refuse_beyond
 
-__all__ = ["largest_eigenvectors", "smallest_eigenvectors"]
+__all__ = [
+    "largest_eigenvectors",
+    "renewed_eigenvectors",
+    "smallest_eigenvectors",
+    "symmetric_operator",
+]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -54,7 +60,10 @@ def smallest_eigenvectors(
     n = L.shape[0]
     if isinstance(L, LinearOperator):
         shifted: Any = LinearOperator(
-            (n, n), matvec=lambda x: bound * x - L.matvec(x), dtype=np.float64
+            (n, n),
+            matvec=lambda x: bound * x - L.matvec(x),
+            matmat=lambda x: bound * x - L.matmat(x),
+            dtype=np.float64,
         )
     elif n <= _dense_up_to(L):
         _, vectors = scipy.linalg.eigh(_dense(L), subset_by_index=(0, k - 1))
@@ -68,7 +77,10 @@ def smallest_eigenvectors(
 
 
 def largest_eigenvectors(
-    S: Any, k: int, rng: np.random.Generator, v0: Matrix | None = None
+    S: Any,
+    k: int,
+    rng: np.random.Generator,
+    v0: Matrix | None = None,
 ) -> Matrix:
     """Return orthonormal eigenvectors of the k largest eigenvalues, largest first.
 
@@ -92,7 +104,8 @@ def largest_eigenvectors(
     -----
     Lanczos can miss copies of a multiple eigenvalue, which a disconnected graph has. Matrices
     beyond 3000 rows, sparse ones beyond 500, are therefore taken apart into their connected
-    components. Of equal eigenvalues those of larger components come first.
+    components. Of equal eigenvalues those of larger components come first. An operator, which
+    cannot be taken apart, is searched again beside what was found.
     """
     n = S.shape[0]
     if isinstance(S, LinearOperator):
@@ -128,8 +141,76 @@ def _dense_up_to(matrix: Any) -> int:
     return _DENSE_OF_SPARSE if sp.issparse(matrix) else _DENSE
 
 
+def renewed_eigenvectors(
+    operator: LinearOperator, before: Matrix, rng: np.random.Generator, tol: float = 1e-8
+) -> tuple[Matrix, float]:
+    """Return the leading eigenvectors of an operator that has changed a little.
+
+    Parameters
+    ----------
+    operator : LinearOperator of shape (n, n)
+        Symmetric.
+    before : ndarray of shape (n, k)
+        Its leading eigenvectors before the change.
+    rng : numpy.random.Generator
+        Source of the start of the iteration.
+    tol : float
+        Error of the eigenvalues, relative.
+
+    Returns
+    -------
+    vectors : ndarray of shape (n, k)
+        Eigenvectors, largest eigenvalue first. Copies of a multiple eigenvalue are not looked for.
+    total : float
+        Sum of the eigenvalues.
+    """
+    n, k = before.shape
+    if n <= _DENSE_OPERATOR or 2 * k + 10 >= n:
+        values, vectors = _whole_extreme(operator, k)
+        return vectors, float(values.sum())
+    noise = rng.standard_normal(n)
+    # with no random part a start inside the wanted space would end the iteration early
+    start = before.sum(axis=1) / np.sqrt(k) + 1e-2 * noise / np.linalg.norm(noise)
+    try:
+        values, vectors = _lanczos(operator, k, start, tol)
+    except ArpackNoConvergence:
+        values, vectors = _whole_extreme(operator, k)
+    return vectors, float(values.sum())
+
+
+def symmetric_operator(S: Matrix, weight: float = 0.0, factor: Matrix | None = None) -> Any:
+    """Return ``S + weight T T'`` by its products, for a symmetric S and a narrow factor T.
+
+    Parameters
+    ----------
+    S : ndarray of shape (n, n)
+        Symmetric, in double precision and in the order of C. One triangle of it is read.
+    weight : float
+        Weight of the second part.
+    factor : ndarray of shape (n, m), optional
+        T.
+
+    Returns
+    -------
+    LinearOperator of shape (n, n)
+    """
+
+    def product(x: Matrix) -> Matrix:
+        # the transpose is the same matrix in the order that BLAS reads, and is not copied
+        whole = dsymv(1.0, S.T, x.ravel()) if x.size == S.shape[0] else S @ x
+        whole = whole.reshape(x.shape)
+        if factor is not None and weight:
+            whole += weight * (factor @ (factor.T @ x))
+        return np.asarray(whole)
+
+    return LinearOperator(S.shape, matvec=product, matmat=product, dtype=np.float64)
+
+
 def _extreme(
-    operator: LinearOperator, k: int, rng: np.random.Generator, v0: Matrix | None
+    operator: LinearOperator,
+    k: int,
+    rng: np.random.Generator,
+    v0: Matrix | None,
 ) -> tuple[Matrix, Matrix]:
     n = operator.shape[0]
     if n <= _DENSE_OPERATOR or 2 * k + 10 >= n:
@@ -140,18 +221,48 @@ def _extreme(
         # with no random part a start inside the wanted space would end the iteration early
         start = v0 / np.linalg.norm(v0) + 1e-2 * start
     try:
-        values, vectors = eigsh(
-            operator, k=k, which="LA", v0=start, ncv=min(n, max(2 * k + 10, 30))
-        )
+        return _with_copies(operator, *_lanczos(operator, k, start), rng)
     except ArpackNoConvergence:
         return _whole_extreme(operator, k)
+
+
+def _lanczos(
+    operator: LinearOperator, k: int, start: Matrix, tol: float = 0.0
+) -> tuple[Matrix, Matrix]:
+    n = operator.shape[0]
+    values, vectors = eigsh(
+        operator, k=k, which="LA", v0=start, tol=tol, ncv=min(n, max(2 * k + 4, 20))
+    )
     order = np.argsort(-values)
     return values[order], vectors[:, order]
 
 
+def _with_copies(
+    operator: LinearOperator, values: Matrix, vectors: Matrix, rng: np.random.Generator
+) -> tuple[Matrix, Matrix]:
+    """Add what Lanczos missed of multiple eigenvalues: look again beside what it found."""
+    n, k = vectors.shape
+    scale = max(abs(float(values[0])), 1.0)
+    for _ in range(k):
+        known, moved = vectors, values - values[-1] + scale
+        beside = LinearOperator(
+            (n, n),
+            matvec=lambda x, Q=known, by=moved: operator.matvec(x) - Q @ (by * (Q.T @ x)),
+            dtype=np.float64,
+        )
+        more, extra = _lanczos(beside, max(1, k // 4), rng.standard_normal((n,)), tol=1e-8)
+        if more[0] <= values[-1] + _SAME * scale:
+            break
+        basis = np.linalg.qr(np.hstack([vectors, extra]))[0]
+        small = basis.T @ operator.matmat(basis)
+        values, turn = np.linalg.eigh(0.5 * (small + small.T))
+        values, vectors = values[::-1][:k], basis @ turn[:, ::-1][:, :k]
+    return values, vectors
+
+
 def _whole_extreme(operator: LinearOperator, k: int) -> tuple[Matrix, Matrix]:
     n = operator.shape[0]
-    refuse_beyond(32 * n * n)
+    refuse_beyond(32 * n * n, method="an eigensolver that Lanczos fails", n_samples=n)
     whole = operator.matmat(np.eye(n))
     return _dense_extreme(0.5 * (whole + whole.T), k)
 

@@ -46,15 +46,15 @@ class EmbeddingClusterer(MultiViewClusterer):
             Cluster of each sample.
         """
         check_is_fitted(self, "labels_")
-        return self._assigned(_generators(random_state)[1])
+        return self._assigned(self.embedding_, _generators(random_state)[1])
 
     def _generators(self) -> tuple[np.random.Generator, np.random.Generator]:
         """Return the sources of random numbers of the eigensolver and of the labels."""
         return _generators(self.random_state)
 
-    def _assigned(self, rng: np.random.Generator) -> Labels:
-        """Return labels from the embedding."""
-        return cluster_rows(self.embedding_, self.n_clusters, rng, n_init=self.n_init)[0]
+    def _assigned(self, embedding: Matrix, rng: np.random.Generator) -> Labels:
+        """Return labels from an embedding."""
+        return cluster_rows(embedding, self.n_clusters, rng, n_init=self.n_init)[0]
 
 
 def _generators(random_state: Any) -> tuple[np.random.Generator, np.random.Generator]:

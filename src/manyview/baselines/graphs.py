@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -66,10 +67,14 @@ def median_width(X: Array, name: str | None = None) -> float:
     if X.shape[0] > _WIDTH_SAMPLES:
         drawn = np.random.default_rng(0).choice(X.shape[0], _WIDTH_SAMPLES, replace=False)
         X = X[np.sort(drawn)]
-    n = X.shape[0]
+    return _median_width(distance_blocks(X), X.shape[0], name)
+
+
+def _median_width(blocks: Iterable[tuple[int, Matrix]], n: int, name: str | None) -> float:
+    """Return the median width from the squared distances, block of rows by block of rows."""
     pairs = np.empty(n * (n - 1) // 2)  # each stands for two of the n^2
     filled = 0
-    for begin, squares in distance_blocks(X):
+    for begin, squares in blocks:
         for row, distances in enumerate(squares, start=begin):
             pairs[filled : filled + n - 1 - row] = distances[row + 1 :]
             filled += n - 1 - row
@@ -104,8 +109,9 @@ def rbf_kernel(X: Array, name: str | None = None) -> Matrix:
     ndarray of shape (n, n)
         Kernel, 1 on the diagonal.
     """
-    width = median_width(X, name)
     kernel = squared_distances(X)
+    few = X.shape[0] <= _WIDTH_SAMPLES
+    width = _median_width([(0, kernel)], X.shape[0], name) if few else median_width(X, name)
     kernel *= -0.5 / width**2
     return np.exp(kernel, out=kernel)
 
@@ -126,7 +132,7 @@ def knn_graph(X: Array, n_neighbors: int = 10) -> sp.csr_array:
         ``exp(-|x_i - x_j|^2 / (2 s^2))`` where i is among the neighbours of j or the other way
         round, s the :func:`median_width`.
     """
-    _check_neighbors(n_neighbors, X.shape[0] - 1)
+    _check_neighbors(n_neighbors, X.shape[0], 1)
     neighbors, squares = nearest_rows(X, n_neighbors)
     if squares.any():
         squares = squares / (2.0 * median_width(X) ** 2)
@@ -154,7 +160,7 @@ def pkn_graph(X: Array, n_neighbors: int = 10) -> sp.csr_array:
     csr_array of shape (n, n)
         Weights.
     """
-    _check_neighbors(n_neighbors, X.shape[0] - 2)
+    _check_neighbors(n_neighbors, X.shape[0], 2)
     neighbors, squares = nearest_rows(X, n_neighbors + 1)
     last = squares[:, -1:]
     weights = last - squares[:, :-1]
@@ -197,9 +203,8 @@ def _graph(neighbors: npt.NDArray[np.intp], weights: Matrix) -> sp.csr_array:
     return graph
 
 
-def _check_neighbors(n_neighbors: int, most: int) -> None:
-    if not 1 <= n_neighbors <= most:
+def _check_neighbors(n_neighbors: int, n_samples: int, fewer: int) -> None:
+    if not 1 <= n_neighbors <= n_samples - fewer:
         raise ValueError(
-            f"n_neighbors={n_neighbors} with so few samples: expected at least 1 and, here, "
-            f"at most {most}"
+            f"n_neighbors={n_neighbors} with {n_samples} samples; expected 1 to {n_samples - fewer}"
         )

@@ -158,7 +158,7 @@ class KCTD(MultiViewClusterer):
         """
         checked = self._setup_fit(views)
         n_samples, n_views = checked.n_samples, len(checked)
-        refuse_beyond(8.0 * (n_views + 2) * n_samples**2)
+        refuse_beyond(8 * (n_views + 2) * n_samples**2, method="KCTD", n_samples=n_samples)
         rng = self._generator()
         rank = self.n_clusters if self.rank is None else int(self.rank)
         arrays = scaled_arrays(checked, self.normalize)
@@ -173,8 +173,8 @@ class KCTD(MultiViewClusterer):
                 on_iteration=show,
             )
         factors = with_unit_columns(found.state) if self.unit_columns else found.state
-        self._record_views(checked)
         self.labels_, _ = cluster_rows(factors.shared, self.n_clusters, rng, n_init=self.n_init)
+        self._record_views(checked)
         self.embedding_ = factors.shared
         self.view_weights_ = factors.weights
         self.objective_ = np.array(found.objective)

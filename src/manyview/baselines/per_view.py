@@ -32,7 +32,10 @@ def strength_per_view(name: str, value: Any, n_views: int) -> npt.NDArray[np.flo
     >>> strength_per_view("regularization", 0.5, 2)
     array([0.5, 0.5])
     """
-    strengths = np.asarray(value, dtype=np.float64)
+    try:
+        strengths = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name}={value!r}; expected a number, or one for each view") from error
     if strengths.shape not in ((), (n_views,)):
         raise ValueError(
             f"{name} has shape {strengths.shape}; expected a number, or one for each of "

@@ -173,30 +173,32 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer)
         columns = column_scales(checked) if self.normalize == "columns" else None
         X = beside(scaled_arrays(checked, self.normalize, columns))
         if not _by_features(X):
-            refuse_beyond(40 * checked.n_samples**2)
+            n = checked.n_samples
+            refuse_beyond(40 * n**2, method="SEC", n_samples=n)
         with self._progress(1) as show:
             laplacian = normalized_laplacian(knn_graph(X, self.n_neighbors))
             solution = embed(X, laplacian, self.n_clusters, float(self.mu), float(self.gamma), rng)
             show(1, solution.objective)
+        self.labels_, self._readout = self._read(solution.embedding, label_rng)
+        self._assigned_by = self.assign
         self._record_views(checked)
+        self._normalized_by = self.normalize
         self._columns = columns
         self.embedding_ = solution.embedding
         self.coef_ = solution.coefficients
         self.intercept_ = solution.intercept
         self.objective_ = np.array([solution.objective])
         self.n_iter_ = 1
-        self._assigned_by = self.assign
-        self.labels_, self._readout = self._read(label_rng)
         return self
 
-    def _assigned(self, rng: np.random.Generator) -> Labels:
-        return self._read(rng)[0]
+    def _assigned(self, embedding: Matrix, rng: np.random.Generator) -> Labels:
+        return self._read(embedding, rng)[0]
 
-    def _read(self, rng: np.random.Generator) -> tuple[Labels, Matrix]:
+    def _read(self, embedding: Matrix, rng: np.random.Generator) -> tuple[Labels, Matrix]:
         """Return labels, and the centres of k-means or the rotation that gave them."""
-        if self._assigned_by == "kmeans":
-            return cluster_rows(self.embedding_, self.n_clusters, rng, n_init=self.n_init)
-        labels, rotation = rotate_to_labels(self.embedding_, rng, n_init=self.n_init)
+        if self.assign == "kmeans":
+            return cluster_rows(embedding, self.n_clusters, rng, n_init=self.n_init)
+        labels, rotation = rotate_to_labels(embedding, rng, n_init=self.n_init)
         return without_empty(labels, self.n_clusters), rotation
 
     def predict(self, views: Any) -> npt.NDArray[np.intp]:
@@ -235,7 +237,7 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer)
 
     def _embedded(self, views: Any) -> Matrix:
         checked = self._setup_predict(views)
-        X = beside(scaled_arrays(checked, self.normalize, self._columns))
+        X = beside(scaled_arrays(checked, self._normalized_by, self._columns))
         return np.asarray(X @ self.coef_ + self.intercept_)
 
     @property
@@ -269,9 +271,10 @@ def embed(
             pushed = X @ (shrunk @ pulled)
             return np.asarray(centred - (pushed - pushed.mean(axis=0)))
 
-        operator = LinearOperator(
-            (n, n), matvec=lambda x: laplacian @ x + mu * misfit(x), dtype=np.float64
-        )
+        def product(x: Matrix) -> Matrix:
+            return np.asarray(laplacian @ x + mu * misfit(x))
+
+        operator = LinearOperator((n, n), matvec=product, matmat=product, dtype=np.float64)
         F = smallest_eigenvectors(operator, n_clusters, rng, bound=2.0 + mu)
         energy = np.sum(F * (laplacian @ F)) + mu * np.sum(F * misfit(F))
         W = shrunk @ (X.T @ (F - F.mean(axis=0)))
@@ -317,11 +320,11 @@ def _sample_spectrum(X: Array, mean: Matrix) -> tuple[Matrix, Matrix]:
 def _feature_spectrum(X: Array, mean: Matrix) -> tuple[Matrix, Matrix]:
     """Non-zero eigenvalues of ``X_c'X_c`` and their eigenvectors."""
     n = X.shape[0]
-    if sp.issparse(X):
-        gram = (X.T @ X).toarray() - n * np.outer(mean, mean)
-    else:
-        centred = X - mean
-        gram = centred.T @ centred
+    if not sp.issparse(X):  # no squares, which halve the digits of views of different scales
+        _, roots, Vt = scipy.linalg.svd(X - mean, full_matrices=False)
+        kept = roots**2 > (n * _EPS * roots[0]) ** 2 + _centring_error(X)
+        return roots[kept] ** 2, Vt[kept].T
+    gram = (X.T @ X).toarray() - n * np.outer(mean, mean)
     s, V = scipy.linalg.eigh(0.5 * (gram + gram.T))
     kept = s > n * _EPS * s[-1] + _centring_error(X)
     return s[kept], V[:, kept]

@@ -32,7 +32,10 @@ class Share:
 
     def pull(self, coefficients: Floats) -> Floats:
         """Return X' V."""
-        return self._finished(self.array.T @ coefficients, coefficients)
+        if sp.issparse(self.array):
+            return self._finished(self.array.T @ coefficients, coefficients)
+        # the same, in the order in which rows lie in memory
+        return self._finished((coefficients.T @ self.array).T, coefficients)
 
     def _finished(self, product: Floats, factor: Floats) -> Floats:
         if self.shift:

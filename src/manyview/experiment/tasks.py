@@ -14,6 +14,7 @@ from manyview.datasets import Dataset
 from manyview.experiment.methods import Method
 from manyview.experiment.run import Protocol, Run
 from manyview.experiment.usage import Usage
+from manyview.iterate import InterruptWarning
 from manyview.metrics import score_all
 
 __all__ = ["Task", "perform"]
@@ -75,6 +76,7 @@ def perform(task: Task, dataset: Dataset) -> Iterator[Run]:
     for run in task.runs():
         with warnings.catch_warnings(), Usage() as usage:
             warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("error", InterruptWarning)
             try:
                 if fitted is None:
                     estimator = task.method.make(
@@ -83,6 +85,8 @@ def perform(task: Task, dataset: Dataset) -> Iterator[Run]:
                     labels = estimator.fit(dataset.views).labels_
                 else:
                     labels = fitted.relabelled(run.seed)
+            except InterruptWarning:  # what was reached is no result of the method
+                raise KeyboardInterrupt from None
             except _FAILURES as error:
                 yield replace(run, error=str(error) or type(error).__name__)
                 continue

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.fft
 import scipy.linalg
 
 __all__ = [
@@ -22,13 +23,18 @@ __all__ = [
     "to_fourier",
 ]
 
-Tensor = npt.NDArray[np.float64]
+Tensor = npt.NDArray[np.floating[Any]]
 Slice = npt.NDArray[Any]
 
 
 def to_fourier(tensor: Tensor) -> list[Slice]:
     """Return the slices 0 to V // 2 of the Fourier transform across slices."""
-    transformed = np.fft.rfft(tensor, axis=0)
+    # one and two slices are real throughout: no need of complex copies
+    if tensor.shape[0] == 1:
+        return [np.array(tensor[0])]
+    if tensor.shape[0] == 2:
+        return [tensor[0] + tensor[1], tensor[0] - tensor[1]]
+    transformed = scipy.fft.rfft(tensor, axis=0)  # numpy's need not keep single precision
     counts = slice_multiplicity(tensor.shape[0])
     return [
         np.ascontiguousarray(part.real) if count == 1 else part
@@ -38,12 +44,15 @@ def to_fourier(tensor: Tensor) -> list[Slice]:
 
 def from_fourier(slices: Sequence[Slice], depth: int) -> Tensor:
     """Return the tensor of `depth` slices of which `slices` is the transform."""
-    # one and two slices are real throughout: no need of complex copies
+    tensor: Tensor
     if depth == 1:
         return np.array(slices[0])[None]
     if depth == 2:
-        return 0.5 * np.stack([slices[0] + slices[1], slices[0] - slices[1]])
-    return np.fft.irfft(np.stack(slices), n=depth, axis=0)
+        tensor = np.stack([slices[0] + slices[1], slices[0] - slices[1]])
+        tensor *= 0.5
+        return tensor
+    tensor = scipy.fft.irfft(np.stack(slices), n=depth, axis=0)
+    return tensor
 
 
 def slice_multiplicity(depth: int) -> list[int]:
@@ -105,20 +114,22 @@ def threshold_singular_values(matrix: Slice, by: float) -> tuple[Slice, float]:
 
     Notes
     -----
-    Through the eigenvalues above ``by^2`` of ``M^H M``, so that no work goes to what is dropped.
-    Their rounding is that of the largest one: for `by` below 1e-5 of it, and where the
-    eigenvalues are not found, an SVD that does not square is taken.
+    Through the eigenvalues above ``by^2`` of ``M^H M``. Their rounding is that of the largest
+    one: for `by` below 1e-5 of it, and where the eigenvalues are not found, an SVD that does not
+    square is taken. In single precision `by` should be above 1e-2 of it.
     """
     if not np.isfinite(matrix).all():
         raise ValueError("the matrix holds NaN or infinity; expected finite numbers")
     if by > 1e-5 * float(np.linalg.norm(matrix)):
+        square = matrix.conj().T @ matrix
         try:
             squares, right = scipy.linalg.eigh(
-                matrix.conj().T @ matrix, subset_by_value=(by**2, np.inf), check_finite=False
+                square, driver="evd", overwrite_a=True, check_finite=False
             )
         except scipy.linalg.LinAlgError:
             return _threshold_by_svd(matrix, by)
-        values = np.sqrt(squares)
+        first = int(np.searchsorted(squares, by**2, side="right"))
+        values, right = np.sqrt(squares[first:]), right[:, first:]
         lowered = (matrix @ right) * (1.0 - by / values) @ right.conj().T
         return lowered, float(np.sum(values - by))
     return _threshold_by_svd(matrix, by)

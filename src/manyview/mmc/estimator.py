@@ -16,6 +16,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, LocalEngine
+from manyview.iterate import InterruptWarning
 from manyview.linalg.partition import Labels, effective_clusters, indicator_of
 from manyview.mmc.fit import Fitted, Problem, fit
 from manyview.mmc.indicator import indicator_named
@@ -332,7 +333,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                 f"max_iter, or tol above {self.tol:g}"
             )
         if message is not None:
-            warnings.warn(message, ConvergenceWarning, stacklevel=3)
+            kind = InterruptWarning if interrupted else ConvergenceWarning
+            warnings.warn(message, kind, stacklevel=3)
 
 
 @dataclass(frozen=True)

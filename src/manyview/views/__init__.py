@@ -3,8 +3,21 @@
 Every view that a user hands over passes :func:`as_views`; nothing behind it checks data again.
 """
 
-from manyview.views.checks import check_n_clusters, check_same_views, check_scale
+from manyview.views.checks import (
+    check_n_clusters,
+    check_same_views,
+    check_scale,
+    has_equal_rows,
+)
 from manyview.views.container import Array, Views
 from manyview.views.convert import as_views
 
-__all__ = ["Array", "Views", "as_views", "check_n_clusters", "check_same_views", "check_scale"]
+__all__ = [
+    "Array",
+    "Views",
+    "as_views",
+    "check_n_clusters",
+    "check_same_views",
+    "check_scale",
+    "has_equal_rows",
+]

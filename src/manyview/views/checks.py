@@ -21,6 +21,7 @@ __all__ = [
     "check_same_views",
     "check_scale",
     "check_values",
+    "has_equal_rows",
     "position",
 ]
 
@@ -135,12 +136,24 @@ def check_values(name: str, array: Array, *, warn: bool) -> None:
             f"view {name!r} holds {shown} at {position(at)}; expected finite numbers. Which "
             "samples lack a view is said by as_views(..., present=...)"
         )
-    if warn and low == high and array.shape[0] > 1:
+    if warn and array.shape[0] > 1 and (low == high or has_equal_rows(array)):
         warnings.warn(
-            f"view {name!r} is {low + 0.0:g} everywhere: it carries nothing and takes no part",
+            f"every sample of view {name!r} is the same: it carries nothing",
             UserWarning,
             stacklevel=5,
         )
+
+
+def has_equal_rows(array: Array) -> bool:
+    """Return whether every row of a view is the same."""
+    if sp.issparse(array):
+        return bool((array.max(axis=0) != array.min(axis=0)).nnz == 0)
+    step = max(1, _CHECK_BYTES // max(1, array[:1].nbytes))
+    # rows differ early or, if at all, late
+    return bool((array[:2] == array[0]).all()) and all(
+        bool((array[begin : begin + step] == array[0]).all())
+        for begin in range(0, array.shape[0], step)
+    )
 
 
 def check_scale(views: Views, normalize: str | None) -> None:
