@@ -47,20 +47,6 @@ def test_other_versions(tmp_path, options):
     assert y.tolist() == [0, 1, 0, 1]
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        b"\x89HDF\r\n\x1a\n" + bytes(600),
-        b"MATLAB 7.3 MAT-file, Platform: GLNXA64".ljust(512) + b"\x89HDF\r\n\x1a\n" + bytes(600),
-    ],
-)
-def test_version_7_3_says_how_to_save_it_again(tmp_path, content):
-    path = tmp_path / "set.mat"
-    path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"set\.mat: a MATLAB file of version 7\.3.*-v7"):
-        read_views(path)
-
-
 @pytest.mark.parametrize("content", [b"", b"MATLAB", b"not a MATLAB file at all", bytes(500)])
 def test_what_is_no_matlab_file(tmp_path, content):
     path = tmp_path / "set.mat"

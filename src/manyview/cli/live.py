@@ -17,7 +17,7 @@ __all__ = ["shown_progress"]
 
 
 @contextmanager
-def shown_progress(*, shown: bool) -> Iterator[Listener]:
+def shown_progress(*, shown: bool, title: str = "compare") -> Iterator[Listener]:
     """Give a listener that shows a comparison: lines on a terminal, tenths of the work in a log."""
     if not shown:
         yield Listener()
@@ -30,15 +30,15 @@ def shown_progress(*, shown: bool) -> Iterator[Listener]:
             TextColumn("{task.fields[word]}"),
             console=new_console(stderr=True),
         ) as progress:
-            yield _OnTerminal(progress)
+            yield _OnTerminal(progress, title)
     else:
-        yield _InLog()
+        yield _InLog(title)
 
 
 class _OnTerminal(Listener):
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, progress: Progress, title: str) -> None:
         self._progress = progress
-        self._bar = progress.add_task("compare", total=None, word="")
+        self._bar = progress.add_task(title, total=None, word="")
         self._done = 0
         self._running: dict[str, int] = {}
 
@@ -69,12 +69,13 @@ def _named(method: str, data: str, protocol: str) -> str:
 
 
 class _InLog(Listener):
-    def __init__(self) -> None:
+    def __init__(self, title: str) -> None:
+        self._title = title
         self._done = 0
 
     def planned(self, total: int, known: int) -> None:
         self._done = known
-        self._bar = ProgressBar("compare", total=total, shown=True)
+        self._bar = ProgressBar(self._title, total=total, shown=True)
         if known:
             self._bar.step(known, "runs were there already")
 

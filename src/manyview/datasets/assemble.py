@@ -27,6 +27,7 @@ def assemble(
     labels: Any = None,
     class_names: Any = None,
     name: str = "",
+    sample_ids: Names | None = None,
 ) -> Dataset:
     """Check the parts of a data set against each other and put them together.
 
@@ -44,6 +45,8 @@ def assemble(
         As :func:`manyview.datasets.labels.encode_labels` takes them.
     name : str, default=""
         What the set is called.
+    sample_ids : ndarray of str of shape (n_samples,), optional
+        What the source calls each sample.
 
     Returns
     -------
@@ -74,6 +77,12 @@ def assemble(
                 )
         views = replace(views, feature_names=tuple(feature_names))
     views = as_views(views, present=present)
+    if sample_ids is not None and sample_ids.shape != (views.n_samples,):
+        raise ValueError(
+            f"the ids of samples have shape {sample_ids.shape}; expected one for each of "
+            f"{views.n_samples} samples"
+        )
     if labels is None:
-        return Dataset(views, name=name)
-    return Dataset(views, *encode_labels(labels, views.n_samples, class_names), name)
+        return Dataset(views, name=name, sample_ids=sample_ids)
+    y, classes = encode_labels(labels, views.n_samples, class_names)
+    return Dataset(views, y, classes, name, sample_ids)

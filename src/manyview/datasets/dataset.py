@@ -30,12 +30,15 @@ class Dataset:
         ``class_names[k]`` names class ``k`` of ``y``.
     name : str
         What the set is called.
+    sample_ids : ndarray of str of shape (n_samples,), or None
+        What the source calls each sample.
     """
 
     views: Views
     y: npt.NDArray[np.int64] | None = None
     class_names: npt.NDArray[np.str_] | None = None
     name: str = ""
+    sample_ids: npt.NDArray[np.str_] | None = None
 
     def __iter__(self) -> Iterator[Any]:
         return iter((self.views, self.y))

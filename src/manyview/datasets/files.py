@@ -1,13 +1,17 @@
-"""Data sets from files and to files, by suffix."""
+"""Data sets from files and folders, and to files, by suffix."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from manyview.datasets.dataset import Dataset
+from manyview.datasets.folder import read_folder
+from manyview.datasets.h5mu import read_h5mu
+from manyview.datasets.join import SAMPLES
 from manyview.datasets.labels import encode_labels
 from manyview.datasets.matlab import read_matlab, write_matlab
 from manyview.datasets.native import read_native, write_native
@@ -15,17 +19,33 @@ from manyview.views import as_views
 
 __all__ = ["read_views", "write_views"]
 
-_READERS: dict[str, Callable[[Path], Dataset]] = {".npz": read_native, ".mat": read_matlab}
+_READERS: dict[str, Callable[..., Dataset]] = {
+    ".npz": read_native,
+    ".mat": read_matlab,
+    ".h5mu": read_h5mu,
+}
+_OPTIONS: dict[Any, set[str]] = {
+    read_h5mu: {"labels", "samples"},
+    read_folder: {"labels", "id_column", "samples"},
+}
 _WRITERS: dict[str, Callable[..., None]] = {".npz": write_native, ".mat": write_matlab}
 
 
-def read_views(path: str | os.PathLike[str]) -> Dataset:
+def read_views(
+    path: str | os.PathLike[str],
+    *,
+    labels: str | None = None,
+    id_column: str | None = None,
+    samples: str = "all",
+) -> Dataset:
     """Read views, and the classes of their samples where the file has them.
 
     Parameters
     ----------
     path : str or path-like
-        A native file (``.npz``) or a MATLAB file of version 7 or older (``.mat``).
+        A native file (``.npz``), a MATLAB file (``.mat``), a MuData file (``.h5mu``), or a folder
+        of CSV files or of Parquet files. MATLAB files of version 7.3, MuData files and folders
+        need the extra ``io``: ``pip install 'manyview[io]'``.
 
         In a MATLAB file the views are looked for in a cell array (``X``, ``data``, ``fea`` or
         ``views``), then in numbered variables (``X1``, ``X2``, ... or ``view1``, ...), then in
@@ -34,11 +54,33 @@ def read_views(path: str | os.PathLike[str]) -> Dataset:
         not. Their number tells whether a view has its samples in rows or in columns; without
         labels, samples are rows unless only the numbers of columns agree.
 
+        In a MuData file the modalities are the views and the names of observations tell the
+        samples.
+
+        In a folder each file is a view, in the order of their names, with a column of ids that
+        all files have; the other columns are features. ``labels.csv`` or ``labels.parquet`` holds
+        ids and labels. Files of other kinds are ignored.
+    labels : str, optional
+        Column of classes: of ``obs`` in a MuData file, for all samples or of a modality
+        (``"cell_type"``, ``"rna:cell_type"``), or of the file of labels in a folder. By default,
+        ``cell_type``, ``label``, ``class`` or ``y``, in capitals or not, where there is one.
+    id_column : str, optional
+        Column of ids in the files of a folder. By default ``id``, ``sample`` or ``index`` and
+        the like, or the only column that all files have.
+    samples : {"all", "common"}, default="all"
+        Whether to keep samples that some views lack, which ``views.present`` then tells, or only
+        those that have all views.
+
     Returns
     -------
     Dataset
         Views, classes numbered from 0, and the names of views, features and classes that the
         file has. Classes without names are named by their labels in the file.
+
+    Warns
+    -----
+    UserWarning
+        Where a file of a folder lacks ids that others have, or the labels some samples.
 
     Raises
     ------
@@ -46,6 +88,8 @@ def read_views(path: str | os.PathLike[str]) -> Dataset:
         Where there is no such file.
     ValueError
         Where the file cannot be read or does not hold views; it names the file and what is wrong.
+    ImportError
+        Where the format needs the extra ``io``, which is not installed.
 
     See Also
     --------
@@ -68,15 +112,26 @@ def read_views(path: str | os.PathLike[str]) -> Dataset:
     (('pixels', 'fourier', 'projections', 'gradients'), 100)
     """
     path = Path(path)
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; expected a file ({_known(_READERS)})")
+    if samples not in SAMPLES:
+        raise ValueError(f"samples={samples!r}; expected one of {', '.join(map(repr, SAMPLES))}")
     if not path.exists():
         raise FileNotFoundError(f"no file {path}")
-    read = _READERS[_suffix(path, _READERS)]
+    read: Callable[..., Dataset] = (
+        read_folder if path.is_dir() else _READERS[_suffix(path, _READERS)]
+    )
+    given = {"labels": labels, "id_column": id_column, "samples": samples}
+    taken = _OPTIONS.get(read, set())
+    for option in ("labels", "id_column"):
+        if given[option] is not None and option not in taken:
+            raise ValueError(
+                f"{path}: received {option}={given[option]!r}, which names a column; "
+                "such a file has no columns with names"
+            )
     try:
-        return read(path)
+        dataset = read(path, **{option: given[option] for option in taken})
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
+    return dataset if samples == "all" else _common(dataset, path)
 
 
 def write_views(
@@ -130,17 +185,32 @@ def write_views(
         raise ValueError(f"{path} is a folder; expected the name of a file")
     if not path.parent.is_dir():
         raise FileNotFoundError(f"no folder {path.parent} to write {path.name} in")
-    name = path.stem
+    name, sample_ids = path.stem, None
     if isinstance(views, Dataset):
         if y is None and class_names is None and views.y is not None:
             y, class_names = views.y, views.class_names
-        name, views = views.name, views.views
+        name, sample_ids, views = views.name, views.sample_ids, views.views
     checked = as_views(views)
     if y is not None:
         y, class_names = encode_labels(y, checked.n_samples, class_names)
     elif class_names is not None:
         raise ValueError("received class_names without y: they name the classes of y")
-    write(path, Dataset(checked, y, class_names, name), compress=compress)
+    write(path, Dataset(checked, y, class_names, name, sample_ids), compress=compress)
+
+
+def _common(dataset: Dataset, path: Path) -> Dataset:
+    present = dataset.views.present
+    if present is None:
+        return dataset
+    rows = present.all(axis=1)
+    if not rows.any():
+        raise ValueError(f"{path}: no sample has all views, and samples='common' asks for those")
+    return replace(
+        dataset,
+        views=replace(dataset.views.take(rows), present=None),
+        y=None if dataset.y is None else dataset.y[rows],
+        sample_ids=None if dataset.sample_ids is None else dataset.sample_ids[rows],
+    )
 
 
 def _suffix(path: Path, known: dict[str, Any]) -> str:
@@ -155,4 +225,5 @@ def _suffix(path: Path, known: dict[str, Any]) -> str:
 
 
 def _known(formats: dict[str, Any]) -> str:
-    return " or ".join(formats)
+    *others, last = formats
+    return f"{', '.join(others)} or {last}"

@@ -26,7 +26,7 @@ __all__ = ["find_dataset"]
 _CELLS = ("x", "data", "fea", "views", "view", "features", "feature")
 _NUMBERED = re.compile(r"(x|views?|v|fea|features?|data)_?(\d+)", re.IGNORECASE)
 _LABELS = ("y", "gt", "truth", "gnd", "label", "labels", "truelabel", "truelabels", "groundtruth")
-_ABOUT = ("view_names", "class_names", "terms", "present")
+_ABOUT = ("view_names", "class_names", "terms", "present", "sample_ids")
 
 Strings = npt.NDArray[np.str_]
 
@@ -37,7 +37,8 @@ def find_dataset(variables: Mapping[str, Any], name: str = "") -> Dataset:
     Parameters
     ----------
     variables : mapping of str to object
-        As :func:`scipy.io.loadmat` returns them, without the ``__header__`` and its like.
+        As :func:`scipy.io.loadmat` returns them, without the ``__header__`` and its like, or
+        :func:`manyview.datasets.mat73.read_variables` for version 7.3.
     name : str, default=""
         What the set is called.
 
@@ -68,6 +69,7 @@ def find_dataset(variables: Mapping[str, Any], name: str = "") -> Dataset:
         labels=labels,
         class_names=class_names,
         name=name,
+        sample_ids=cell_strings(variables.get("sample_ids")),
     )
 
 

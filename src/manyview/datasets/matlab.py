@@ -1,4 +1,4 @@
-"""MATLAB files, version 7 and older, through SciPy."""
+"""MATLAB files: version 7 and older through SciPy, version 7.3 through h5py."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from manyview.datasets.compressed import check_compressed
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.layouts import find_dataset
 from manyview.datasets.mat5 import check_elements
+from manyview.datasets.mat73 import read_variables
 
 __all__ = ["read_matlab", "write_matlab"]
 
@@ -28,32 +29,9 @@ def read_matlab(path: Path) -> Dataset:
     """Read a MATLAB file; see :func:`manyview.datasets.read_views`."""
     with path.open("rb") as file:
         start = file.read(_HEADER + len(_HDF5))
-        if start.startswith(_HDF5) or start[_HEADER:] == _HDF5:
-            raise ValueError(
-                "a MATLAB file of version 7.3 (HDF5), which is not read yet; "
-                "save it again in MATLAB with save('file.mat', ..., '-v7')"
-            )
-        file.seek(0)
-        try:
-            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as buffer:
-                check_elements(buffer)
-            with warnings.catch_warnings():
-                # SciPy warns of a damaged variable and puts the message in its place
-                warnings.filterwarnings("error", message="Unreadable variable")
-                warnings.simplefilter("error", np.exceptions.ComplexWarning)
-                # mat_dtype: MATLAB packs whole doubles into bytes, and they are doubles still
-                variables = scipy.io.loadmat(file, mat_dtype=True)
-            for value in variables.values():
-                _check_sparse(value)
-        except np.exceptions.ComplexWarning as error:
-            raise ValueError("a variable holds complex numbers; expected real ones") from error
-        # a damaged file fails in as many ways as there are bytes in it
-        except Exception as error:
-            raise ValueError(
-                f"not a readable MATLAB file ({type(error).__name__}: {error})"
-            ) from error
-    found = {key: value for key, value in variables.items() if not key.startswith("__")}
-    return find_dataset(found, path.stem)
+    if start.startswith(_HDF5) or start[_HEADER:] == _HDF5:
+        return find_dataset(read_variables(path), path.stem)
+    return find_dataset(_read_version_5(path), path.stem)
 
 
 def write_matlab(path: Path, dataset: Dataset, *, compress: bool) -> None:
@@ -72,8 +50,33 @@ def write_matlab(path: Path, dataset: Dataset, *, compress: bool) -> None:
         # MATLAB counts from 1
         variables["Y"] = (dataset.y + 1).astype(np.float64)[:, None]
         variables["class_names"] = _cell(dataset.class_names, (-1, 1))
+    if dataset.sample_ids is not None:
+        variables["sample_ids"] = _cell(dataset.sample_ids, (-1, 1))
     with whole_file(path) as file:
         scipy.io.savemat(file, variables, do_compression=compress)
+
+
+def _read_version_5(path: Path) -> dict[str, Any]:
+    with path.open("rb") as file:
+        try:
+            with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as buffer:
+                check_elements(buffer)
+            with warnings.catch_warnings():
+                # SciPy warns of a damaged variable and puts the message in its place
+                warnings.filterwarnings("error", message="Unreadable variable")
+                warnings.simplefilter("error", np.exceptions.ComplexWarning)
+                # mat_dtype: MATLAB packs whole doubles into bytes, and they are doubles still
+                variables = scipy.io.loadmat(file, mat_dtype=True)
+            for value in variables.values():
+                _check_sparse(value)
+        except np.exceptions.ComplexWarning as error:
+            raise ValueError("a variable holds complex numbers; expected real ones") from error
+        # a damaged file fails in as many ways as there are bytes in it
+        except Exception as error:
+            raise ValueError(
+                f"not a readable MATLAB file ({type(error).__name__}: {error})"
+            ) from error
+    return {key: value for key, value in variables.items() if not key.startswith("__")}
 
 
 def _check_sparse(value: Any) -> None:

@@ -2,8 +2,8 @@
 
 It holds ``n_views``, ``view_names``, for each view ``v`` either ``X{v}`` or the parts
 ``X{v}_data``, ``X{v}_indices``, ``X{v}_indptr`` and ``X{v}_shape`` of a CSR array and,
-optionally, ``terms{v}`` (names of features), ``present`` (samples x views), ``y`` and
-``class_names``. Other keys are ignored.
+optionally, ``terms{v}`` (names of features), ``present`` (samples x views), ``y``,
+``class_names`` and ``sample_ids``. Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -57,6 +57,8 @@ def write_native(path: Path, dataset: Dataset, *, compress: bool) -> None:
         members["present"] = views.present
     if dataset.y is not None:
         members["y"], members["class_names"] = dataset.y, dataset.class_names
+    if dataset.sample_ids is not None:
+        members["sample_ids"] = dataset.sample_ids
     with whole_file(path) as file:
         (np.savez_compressed if compress else np.savez)(file, **members)
 
@@ -71,11 +73,14 @@ def _dataset(archive: Any, name: str) -> Dataset:
     return assemble(
         [_array(archive, v) for v in range(n_views)],
         view_names=None if view_names is None else as_strings(view_names).ravel().tolist(),
-        feature_names=[_feature_names(archive, v) for v in range(n_views)],
+        feature_names=[
+            _first(archive, f"terms{v}", f"image_feature_names{v}") for v in range(n_views)
+        ],
         present=optional("present"),
         labels=optional("y"),
         class_names=optional("class_names"),
         name=name,
+        sample_ids=_first(archive, "sample_ids", "doc_ids"),
     )
 
 
@@ -110,8 +115,9 @@ def _array(archive: Any, v: int) -> Array:
     return array
 
 
-def _feature_names(archive: Any, v: int) -> npt.NDArray[np.str_] | None:
-    for key in (f"terms{v}", f"image_feature_names{v}"):
+def _first(archive: Any, *keys: str) -> npt.NDArray[np.str_] | None:
+    """Return the strings under the first of the keys that is there."""
+    for key in keys:
         if key in archive:
             return as_strings(_member(archive, key))
     return None

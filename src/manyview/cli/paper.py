@@ -1,0 +1,91 @@
+"""``manyview paper``: the paper's table and figures, by one command."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+
+from manyview.cli.compare import comparison_table
+from manyview.cli.errors import InterruptionError
+from manyview.cli.live import shown_progress
+from manyview.cli.named_data import find_dataset
+from manyview.cli.tables import new_console, print_parts
+from manyview.datasets import Dataset, make_views
+from manyview.experiment import Limits, Listener
+from manyview.paper import reproduce
+
+__all__ = ["reproduce_paper"]
+
+_SETS = ("3sources", "fox", "cnn")
+_LARGE = 70_000
+
+
+def reproduce_paper(
+    out: Path,
+    *,
+    data: Sequence[str],
+    repeats: int,
+    tune: bool,
+    preprocessings: Sequence[str],
+    n_jobs: int,
+    limits: Limits,
+    growth_seconds: float,
+    quiet: bool,
+) -> None:
+    """Make the tables and figures, and print the table.
+
+    Parameters
+    ----------
+    out : Path
+        Folder of what is made; runs that it holds are not done again.
+    data : sequence of str
+        Names or files of the sets; by default those of the paper.
+    repeats, tune, preprocessings, n_jobs, limits
+        As for a comparison.
+    growth_seconds : float
+        Most that a fit for the figure of times may take.
+    quiet : bool
+        Whether to leave out the progress.
+    """
+    if out.exists() and not out.is_dir():
+        raise ValueError(f"{out} is not a folder")
+    datasets = [find_dataset(name) for name in data or _SETS]
+    out.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+
+        def listener(part: str) -> Listener:
+            stack.close()  # the bar of the part before
+            return stack.enter_context(shown_progress(shown=not quiet, title=part))
+
+        try:
+            made = reproduce(
+                out,
+                datasets,
+                _large_set(),
+                repeats=repeats,
+                tune=tune,
+                preprocessings=preprocessings,
+                n_jobs=n_jobs,
+                limits=limits,
+                growth_limits=Limits(growth_seconds, limits.bytes),
+                listener=listener,
+            )
+        except KeyboardInterrupt:
+            raise InterruptionError(
+                f"finished runs are kept in {out}; the same command goes on from there"
+            ) from None
+    tables = [comparison_table(dataset.name, made.rows) for dataset in datasets]
+    errors = [f"{r.title} on {r.data}: {e}" for r in made.rows for e in r.errors]
+    files = "\n".join(map(str, made.files))
+    print_parts(new_console(), *tables, *errors, f"slowest: {made.slowest}", files)
+
+
+def _large_set() -> Dataset:
+    """Return the large set of the figure of times: mnist70k where it is, else one made here."""
+    folder = os.environ.get("MANYVIEW_DATA")
+    if folder and (Path(folder) / "mnist70k.npz").exists():
+        return find_dataset("mnist70k")
+    made = make_views(_LARGE, 10, (50, 50), random_state=0)
+    return Dataset(made.views, made.y, name="made")

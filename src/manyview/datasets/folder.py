@@ -1,0 +1,167 @@
+"""A folder of tables, one file a view, whose rows are told by ids."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyview.datasets.assemble import assemble
+from manyview.datasets.dataset import Dataset
+from manyview.datasets.join import first_few, join
+from manyview.datasets.tables import SUFFIXES, column_names, read_column, read_table
+
+__all__ = ["read_folder"]
+
+_IDS = ("id", "ids", "sample", "sampleid", "samples", "index", "", "unnamed: 0", "indexlevel0")
+_LABELS = ("label", "labels", "y", "class", "gt", "truth")
+
+Strings = npt.NDArray[np.str_]
+
+
+def read_folder(
+    path: Path,
+    *,
+    labels: str | None = None,
+    id_column: str | None = None,
+    samples: str = "all",
+) -> Dataset:
+    """Read a folder of tables; see :func:`manyview.datasets.read_views`."""
+    files, label_file = _files(path)
+    columns = {file.name: column_names(file) for file in files}
+    key = _id_column(columns, id_column)
+    tables = [read_table(file, key) for file in files]
+    joined = join(tables, samples=samples)
+    if joined.present is not None:
+        for table, here in zip(tables, joined.present.T, strict=True):
+            if not here.all():
+                warnings.warn(
+                    f"{path}: {table.source} lacks {np.sum(~here)} of {len(here)} ids "
+                    f"({first_few(joined.ids[~here].tolist())}): these samples lack the view",
+                    UserWarning,
+                    stacklevel=3,
+                )
+    y = None
+    if label_file is not None:
+        known = _read_labels(label_file, key, labels)
+        everywhere = {i for table in tables for i in table.ids.tolist()}
+        unknown = [i for i in known if i not in everywhere]
+        if unknown:
+            warnings.warn(
+                f"{path}: {label_file.name} has labels for {len(unknown)} ids that no view has "
+                f"({first_few(unknown)})",
+                UserWarning,
+                stacklevel=3,
+            )
+        y = _labels_of(joined.ids, known, label_file.name)
+    elif labels is not None:
+        raise ValueError(
+            f"labels={labels!r} names a column of a file 'labels.csv' or 'labels.parquet'; "
+            "there is none"
+        )
+    return assemble(
+        joined.arrays,
+        view_names=[table.name for table in tables],
+        feature_names=[table.feature_names for table in tables],
+        present=joined.present,
+        labels=y,
+        name=path.name,
+        sample_ids=joined.ids,
+    )
+
+
+def _files(folder: Path) -> tuple[list[Path], Path | None]:
+    """Find the files of views, in the order of their names, and the one of labels."""
+    inside = sorted(folder.iterdir(), key=lambda file: file.name)
+    tables = [
+        file
+        for file in inside
+        if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
+    ]
+    of_labels = [file for file in tables if file.stem.lower() == "labels"]
+    views = [file for file in tables if file not in of_labels]
+    if not views:
+        raise ValueError(
+            f"a folder of {first_few([file.name for file in inside], 5) or 'nothing'}; "
+            "expected .csv or .parquet files, one a view"
+        )
+    if len({file.suffix.lower() for file in views}) > 1:
+        raise ValueError(
+            f"a folder of both kinds of table ({first_few([file.name for file in views], 5)}); "
+            "expected .csv or .parquet files"
+        )
+    if len(of_labels) > 1:
+        raise ValueError(f"both {of_labels[0].name} and {of_labels[1].name}; expected one of them")
+    return views, of_labels[0] if of_labels else None
+
+
+def _id_column(columns: Mapping[str, Sequence[str]], wanted: str | None) -> str:
+    """Name of the column of ids, which all files have."""
+    if wanted is not None:
+        for file, names in columns.items():
+            if wanted not in names:
+                raise ValueError(f"{file} has no column {wanted!r}; it has {first_few(names, 5)}")
+        return wanted
+    first, *others = columns.values()
+    shared = [name for name in first if all(name in names for names in others)]
+    usual = sorted((name for name in shared if _plain(name) in _IDS), key=_rank)
+    if usual:
+        return usual[0]
+    if len(shared) == 1 and others:
+        return shared[0]
+    told = "; ".join(f"{file}: {first_few(names, 5)}" for file, names in columns.items())
+    if shared and others:
+        raise ValueError(
+            f"{len(shared)} columns are in all files ({first_few(shared, 5)}) and none is named "
+            "'id'; say which one holds the ids with id_column"
+        )
+    raise ValueError(f"no column of ids is in all files; expected one named 'id'. Found {told}")
+
+
+def _read_labels(path: Path, key: str, wanted: str | None) -> dict[str, str]:
+    names = column_names(path)
+    if key not in names:
+        raise ValueError(f"{path.name} has no column {key!r}; it has {first_few(names, 5)}")
+    others = [name for name in names if name != key]
+    if wanted is not None:
+        chosen = [name for name in others if name == wanted]
+    elif len(others) == 1:
+        chosen = others
+    else:
+        chosen = [name for name in others if _plain(name) in _LABELS]
+    if len(chosen) != 1:
+        raise ValueError(
+            f"{path.name} has columns {first_few(names, 5)}; expected {key!r} and "
+            f"{repr(wanted) if wanted is not None else 'one other, or one named label'}"
+        )
+    ids, values = read_column(path, key, chosen[0])
+    known: dict[str, str] = {}
+    for i, value in zip(ids.tolist(), values.tolist(), strict=True):
+        if known.setdefault(i, value) != value:
+            raise ValueError(f"{path.name}: id {i!r} has labels {known[i]!r} and {value!r}")
+    return {i: value for i, value in known.items() if value}
+
+
+def _labels_of(ids: Strings, known: Mapping[str, str], file: str) -> list[Any]:
+    lacking = [i for i in ids.tolist() if i not in known]
+    if lacking:
+        raise ValueError(
+            f"{file} has no label for {len(lacking)} of {len(ids)} ids ({first_few(lacking)})"
+        )
+    labels = [known[i] for i in ids.tolist()]
+    # whole numbers sort as numbers; '01' is a name
+    if all(label.removeprefix("-").isdecimal() and str(int(label)) == label for label in labels):
+        return [int(label) for label in labels]
+    return labels
+
+
+def _plain(name: str) -> str:
+    return name.lower().replace("_", "").replace("-", "")
+
+
+def _rank(name: str) -> int:
+    return _IDS.index(_plain(name))

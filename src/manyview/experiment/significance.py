@@ -1,0 +1,229 @@
+"""Whether one method is better than another: ranks over data sets, and paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import friedmanchisquare, rankdata, studentized_range
+
+from manyview.experiment.run import Run
+from manyview.experiment.summary import Row
+
+__all__ = ["Difference", "Ranking", "critical_difference", "paired_differences", "rank_methods"]
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """How methods rank over data sets.
+
+    Attributes
+    ----------
+    score : str
+        By which they are ranked.
+    data : tuple of str
+        The sets in which every one of the methods has that score.
+    ranks : dict of str to float
+        Mean rank of each method, 1 for the best, best first.
+    p_value : float
+        Of Friedman's test that all are equal; NaN for fewer than three methods or two sets.
+    critical_difference : float
+        Mean ranks that differ by less do not differ, by Nemenyi's test at 5 %.
+    """
+
+    score: str
+    data: tuple[str, ...]
+    ranks: dict[str, float]
+    p_value: float
+    critical_difference: float
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How far a method lies above another, over data sets and seeds.
+
+    Attributes
+    ----------
+    method, other : str
+        The first less the second.
+    mean : float
+        Mean over data sets of the differences of their means over seeds.
+    low, high : float
+        Bounds of the bootstrap interval.
+    wins, n_sets : int
+        In how many of how many sets the first has the larger mean.
+    """
+
+    method: str
+    other: str
+    mean: float
+    low: float
+    high: float
+    wins: int
+    n_sets: int
+
+
+def rank_methods(rows: Sequence[Row], score: str = "nmi_geometric") -> Ranking:
+    """Rank methods over the data sets that all of them were scored on.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+        One a method and data set, all of one protocol.
+    score : str
+        By which to rank.
+
+    Returns
+    -------
+    Ranking
+
+    Raises
+    ------
+    ValueError
+        If rows are of several protocols, or no data set has scores of all methods.
+    """
+    _check_one_protocol(rows)
+    methods = list(dict.fromkeys(row.method for row in rows))
+    cells = {(row.method, row.data): row.mean[score] for row in rows if row.n_runs}
+    data = [
+        name
+        for name in dict.fromkeys(row.data for row in rows)
+        if all((method, name) in cells for method in methods)
+    ]
+    if not data:
+        raise ValueError("no data set has scores of all methods")
+    table = np.array([[cells[method, name] for method in methods] for name in data])
+    mean_ranks = rankdata(-table, axis=1).mean(axis=0)
+    order = np.argsort(mean_ranks, kind="stable")
+    several = len(methods) >= 3 and len(data) >= 2
+    return Ranking(
+        score,
+        tuple(data),
+        {methods[at]: float(mean_ranks[at]) for at in order},
+        float(friedmanchisquare(*table.T).pvalue) if several else float("nan"),
+        critical_difference(len(methods), len(data)) if len(methods) >= 2 else float("nan"),
+    )
+
+
+def critical_difference(n_methods: int, n_sets: int, level: float = 0.05) -> float:
+    """Return by how much mean ranks must differ for two methods to, by Nemenyi's test.
+
+    Parameters
+    ----------
+    n_methods, n_sets : int
+        How many are compared, on how many data sets.
+    level : float
+        Of significance.
+
+    Returns
+    -------
+    float
+
+    References
+    ----------
+    J. Demsar. Statistical Comparisons of Classifiers over Multiple Data Sets. JMLR 2006.
+
+    Examples
+    --------
+    >>> round(critical_difference(4, 14), 2)
+    1.25
+    """
+    spread = studentized_range.ppf(1.0 - level, n_methods, np.inf) / np.sqrt(2.0)
+    return float(spread * np.sqrt(n_methods * (n_methods + 1) / (6.0 * n_sets)))
+
+
+def paired_differences(
+    runs: Sequence[Run],
+    method: str,
+    score: str = "nmi_geometric",
+    *,
+    level: float = 0.05,
+    n_resamples: int = 2000,
+    seed: int = 0,
+) -> list[Difference]:
+    """Compare one method with all others, paired by data set and seed.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        All of one protocol.
+    method : str
+        The one that the others are compared with.
+    score : str
+        What is compared.
+    level : float
+        Share of resamples outside the interval.
+    n_resamples : int
+        Of the bootstrap, which draws data sets and, in each, seeds.
+    seed : int
+        Of the bootstrap.
+
+    Returns
+    -------
+    list of Difference
+        In the order in which the others appear; those that share no run with it are left out.
+    """
+    _check_one_protocol(runs)
+    rng = np.random.default_rng(seed)
+    names = list(dict.fromkeys(run.method for run in runs))
+    if method not in names:
+        raise ValueError(f"no runs of {method!r}; there are {', '.join(names)}")
+    found = []
+    for other in names:
+        gaps = [] if other == method else _gaps(runs, method, other, score)
+        if not gaps:
+            continue
+        means = np.array([gap.mean() for gap in gaps])
+        resampled = _resampled(gaps, n_resamples, rng)
+        low, high = np.quantile(resampled, [level / 2, 1 - level / 2])
+        found.append(
+            Difference(
+                method,
+                other,
+                float(means.mean()),
+                float(low),
+                float(high),
+                int((means > 0).sum()),
+                len(gaps),
+            )
+        )
+    return found
+
+
+def _gaps(runs: Sequence[Run], method: str, other: str, score: str) -> list[Floats]:
+    """Differences seed by seed, an array for each data set that has any."""
+    scores = {(run.method, run.data, run.seed): run.scores[score] for run in runs if run.scores}
+    gaps = []
+    for data in dict.fromkeys(run.data for run in runs):
+        seeds = dict.fromkeys(run.seed for run in runs if run.data == data)
+        pairs = [
+            scores[method, data, seed] - scores[other, data, seed]
+            for seed in seeds
+            if (method, data, seed) in scores and (other, data, seed) in scores
+        ]
+        if pairs:
+            gaps.append(np.array(pairs))
+    return gaps
+
+
+def _resampled(gaps: Sequence[Floats], count: int, rng: np.random.Generator) -> Floats:
+    means = np.stack(
+        [gap[rng.integers(gap.size, size=(count, gap.size))].mean(axis=1) for gap in gaps]
+    )
+    drawn = rng.integers(len(gaps), size=(len(gaps), count))
+    return np.asarray(np.take_along_axis(means, drawn, axis=0).mean(axis=0))
+
+
+def _check_one_protocol(items: Sequence[Row] | Sequence[Run]) -> None:
+    if not items:
+        raise ValueError("there are no runs to compare")
+    kinds = {(item.protocol, item.method, item.data, item.preprocessing) for item in items}
+    if len({protocol for protocol, *_ in kinds}) > 1:
+        raise ValueError("default and tuned runs are not compared with each other")
+    cells = [(method, data) for _, method, data, _ in kinds]
+    if len(cells) > len(set(cells)):
+        raise ValueError("runs of one method differ in their preprocessing: compare one at a time")

@@ -1,0 +1,112 @@
+"""Rows of a comparison as text: CSV for programs, Markdown for people."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Sequence
+
+from manyview.experiment.summary import Row
+
+__all__ = ["as_csv", "as_markdown"]
+
+_COST = ("seconds", "cpu_seconds", "peak_bytes", "n_iter")
+
+
+def as_csv(rows: Sequence[Row]) -> str:
+    """Return all that rows hold, a line each.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+
+    Returns
+    -------
+    str
+        With a header; figures that are not there are empty.
+    """
+    scores = list(dict.fromkeys(name for row in rows for name in row.mean))
+    heads = ["data", "method", "protocol", "scaled", "params", "runs"]
+    heads += [f"{name}_{kind}" for name in scores for kind in ("mean", "std")]
+    heads += [*_COST, "published_acc", "published_nmi", "errors"]
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(heads)
+    for row in rows:
+        cells: list[object] = [row.data, row.method, row.protocol, row.preprocessing]
+        cells += [json.dumps(dict(row.params), sort_keys=True, default=str), row.n_runs]
+        for name in scores:
+            cells += [row.mean.get(name, ""), row.std.get(name, "")]
+        cells += [getattr(row, name) if row.n_runs else "" for name in _COST]
+        cells += [*(row.published or ("", "")), "; ".join(row.errors)]
+        writer.writerow(cells)
+    return text.getvalue()
+
+
+def as_markdown(rows: Sequence[Row]) -> str:
+    """Return the paper's table: methods down, data sets across, published figures in brackets.
+
+    ACC and NMI (geometric) are percentages, mean and standard deviation over seeds. The best of
+    ours is bold in each column, apart for the two protocols.
+
+    Parameters
+    ----------
+    rows : sequence of Row
+
+    Returns
+    -------
+    str
+    """
+    data = list(dict.fromkeys(row.data for row in rows))
+    lines = [
+        "| method | scaled |" + "".join(f" {name} ACC | {name} NMI |" for name in data),
+        "|---|---|" + "---:|" * (2 * len(data)),
+    ]
+    kinds = dict.fromkeys((row.method, row.protocol, row.preprocessing) for row in rows)
+    best = _best(rows)
+    for method, protocol, preprocessing in kinds:
+        cells = []
+        for name in data:
+            found = [
+                row
+                for row in rows
+                if (row.method, row.protocol, row.preprocessing, row.data)
+                == (method, protocol, preprocessing, name)
+            ]
+            cells += _cells(found[0], best) if found else ["", ""]
+        title = f"{method}, tuned with labels" if protocol == "tuned" else method
+        lines.append(f"| {_plain(title)} | {preprocessing} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
+
+
+_SHOWN = ("acc", "nmi_geometric")
+
+
+def _best(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
+    best: dict[tuple[str, str, str], float] = {}
+    for row in rows:
+        for score in _SHOWN:
+            if row.n_runs:
+                place = row.data, row.protocol, score
+                best[place] = max(best.get(place, 0.0), round(100 * row.mean[score], 1))
+    return best
+
+
+def _cells(row: Row, best: dict[tuple[str, str, str], float]) -> list[str]:
+    if not row.n_runs:
+        return [_plain(row.errors[0] if row.errors else "failed"), ""]
+    cells = []
+    for at, score in enumerate(_SHOWN):
+        mean = round(100 * row.mean[score], 1)
+        text = f"{mean:.1f}±{100 * row.std[score]:.1f}"
+        if mean == best[row.data, row.protocol, score]:
+            text = f"**{text}**"
+        if row.published is not None:
+            text += f" ({100 * row.published[at]:.1f})"
+        cells.append(text)
+    return cells
+
+
+def _plain(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

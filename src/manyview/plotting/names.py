@@ -1,0 +1,30 @@
+"""Names of classes, as a legend or an axis shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["names_of"]
+
+
+def names_of(y: npt.NDArray[Any], class_names: Sequence[str] | None) -> dict[Any, str]:
+    """Return a name for each class that occurs, in order of the classes.
+
+    Examples
+    --------
+    >>> list(names_of(np.array([1, 0, 1]), ["cat", "dog"]).values())
+    ['cat', 'dog']
+    """
+    values = np.unique(y)
+    if class_names is None:
+        return {value: str(value) for value in values}
+    if values.dtype.kind not in "iu" or values.min() < 0 or values.max() >= len(class_names):
+        raise ValueError(
+            f"class_names has {len(class_names)} names, y the classes {values.tolist()}; "
+            "expected class_names[k] for every class k"
+        )
+    return {value: str(class_names[value]) for value in values}

@@ -1,0 +1,208 @@
+"""The table of a comparison: a line for every row of the summary, ready to be shown and sorted."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from manyview.experiment import Row, Run, summarise
+from manyview.report.text import MISSING, figure, short
+
+__all__ = ["COLUMNS", "SCORES", "Cell", "Column", "Line", "Standing", "standings"]
+
+SCORES = {
+    "acc": "ACC",
+    "nmi_geometric": "NMI geom.",
+    "nmi_arithmetic": "NMI arith.",
+    "nmi_max": "NMI max",
+    "ari": "ARI",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the table, and how a first click sorts it."""
+
+    title: str
+    meaning: str
+    first: str = "ascending"
+    is_number: bool = True
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell shows, and the value it is sorted by; None stands last in either order."""
+
+    text: str
+    sort: float | str | None
+    spread: str = ""
+    is_best: bool = False
+
+
+@dataclass(frozen=True)
+class Line:
+    """A row of the summary: names on the left, then its cells.
+
+    Attributes
+    ----------
+    row : Row
+    label : str
+        What tells the line from others of the same data set, as short as it can be.
+    settings : str
+        Parameters beside the estimator's own defaults.
+    cells : list of Cell
+        One for each column but the first.
+    values : dict of str to list of float
+        ACC and NMI of every run.
+    """
+
+    row: Row
+    label: str
+    settings: str
+    cells: list[Cell]
+    values: dict[str, list[float]]
+    seeds: list[int]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """The lines of one data set, and what its runs without labels said."""
+
+    data: str
+    lines: list[Line]
+    errors: list[tuple[str, int, str]]
+
+
+COLUMNS = (
+    Column("Method", "name, and parameters beside its defaults", is_number=False),
+    Column("Protocol", "whether labels chose the parameters", is_number=False),
+    Column("Scaling", "how the views were scaled", is_number=False),
+    *(
+        Column(title, "in %, mean ± standard deviation over seeds", first="descending")
+        for title in SCORES.values()
+    ),
+    Column("Published", "ACC / NMI of the paper, in %", first="descending"),
+    Column("Time s", "wall-clock time of a fit"),
+    Column("CPU s", "processor time of a fit"),
+    Column("Memory MB", "most memory that the process held"),
+    Column("Iter.", "iterations of a fit"),
+    Column("Runs", "that ended with labels", first="descending"),
+    Column("Failed", "runs without labels", first="descending"),
+)
+
+
+def standings(runs: Sequence[Run]) -> list[Standing]:
+    """Return the lines of every data set, in the order of the runs.
+
+    The best figure of each score is marked among the lines of one protocol: a line for which
+    labels chose the parameters does not compete with one that saw none.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Reported runs.
+
+    Returns
+    -------
+    list of Standing
+    """
+    groups: dict[tuple[str, str, str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault(_key(run), []).append(run)
+    by_data: dict[str, list[Row]] = {}
+    for row in summarise(runs):
+        by_data.setdefault(row.data, []).append(row)
+    return [_standing(data, rows, groups) for data, rows in by_data.items()]
+
+
+def _key(of: Run | Row) -> tuple[str, str, str, str]:
+    return of.method, of.data, of.protocol, of.preprocessing
+
+
+def _standing(
+    data: str, rows: list[Row], groups: Mapping[tuple[str, str, str, str], list[Run]]
+) -> Standing:
+    best: dict[tuple[str, str], float] = {
+        (protocol, score): max(
+            _shown(row, score) for row in rows if row.protocol == protocol and row.mean
+        )
+        for protocol in {row.protocol for row in rows if row.mean}
+        for score in SCORES
+    }
+    scalings = Counter((row.method, row.protocol) for row in rows)
+    lines, errors = [], []
+    for row in rows:
+        label = short(row.method, 20) + (" †" if row.tuned else "")
+        if scalings[row.method, row.protocol] > 1:
+            label += f" ({row.preprocessing})"
+        group = groups[_key(row)]
+        failed = Counter(run.error for run in group if not run.scores)
+        errors += [(label, count, error) for error, count in failed.items()]
+        lines.append(_line(row, label, group, failed.total(), best))
+    return Standing(data, lines, errors)
+
+
+def _shown(row: Row, score: str) -> float:
+    """Return a mean as it is printed: figures that look the same are best together."""
+    return round(100 * row.mean.get(score, math.nan), 1)
+
+
+def _line(
+    row: Row,
+    label: str,
+    runs: Sequence[Run],
+    failed: int,
+    best: Mapping[tuple[str, str], float],
+) -> Line:
+    done = [run for run in runs if run.scores]
+    cells = [
+        Cell("† tuned with labels" if row.tuned else "default", row.protocol),
+        Cell(row.preprocessing, row.preprocessing.lower()),
+        *(_score_cell(row, score, best) for score in SCORES),
+        _published_cell(row),
+        *(_number_cell(value) for value in (row.seconds, row.cpu_seconds)),
+        _number_cell(row.peak_bytes / 1e6 or math.nan),  # 0 where the system does not tell
+        _number_cell(row.n_iter, f"{row.n_iter:.1f}".removesuffix(".0")),
+        Cell(str(row.n_runs), row.n_runs),
+        Cell(str(failed), failed),
+    ]
+    return Line(
+        row,
+        label,
+        ", ".join(f"{name}={_setting(value)}" for name, value in row.params.items()),
+        cells,
+        {score: [run.scores[score] for run in done] for score in ("acc", "nmi_geometric")},
+        [run.seed for run in done],
+    )
+
+
+def _setting(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else short(value, 40)
+
+
+def _score_cell(row: Row, score: str, best: Mapping[tuple[str, str], float]) -> Cell:
+    if score not in row.mean:
+        return Cell(MISSING, None)
+    shown = _shown(row, score)
+    spread = f"± {100 * row.std[score]:.1f}" if row.n_runs > 1 else ""
+    return Cell(
+        f"{shown:.1f}".replace("-", "\N{MINUS SIGN}"),
+        row.mean[score],
+        spread,
+        shown == best[row.protocol, score],
+    )
+
+
+def _published_cell(row: Row) -> Cell:
+    if row.published is None:
+        return Cell(MISSING, None)
+    acc, nmi = row.published
+    return Cell(f"{100 * acc:.1f} / {100 * nmi:.1f}", acc)
+
+
+def _number_cell(value: float, text: str = "") -> Cell:
+    if not math.isfinite(value):
+        return Cell(MISSING, None)
+    return Cell(text or figure(value), value)

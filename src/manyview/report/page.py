@@ -1,0 +1,230 @@
+"""The page as a whole: what goes onto it, and writing it."""
+
+from __future__ import annotations
+
+import errno
+import os
+from base64 import b64encode
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from hashlib import sha256
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+from plotly.offline import get_plotlyjs
+
+from manyview.datasets import Dataset
+from manyview.datasets.atomic import whole_file
+from manyview.experiment import Run
+from manyview.experiment.fingerprint import fingerprint
+from manyview.mmc import MMC
+from manyview.report.charts import Chart, convergence, spread, time_and_quality
+from manyview.report.comparison import COLUMNS, SCORES, standings
+from manyview.report.notes import described_sessions, seeds_of
+from manyview.report.reading import MOST_POINTS, Reading, cluster_title, fitted, read
+from manyview.report.text import as_json, figure
+
+__all__ = ["write_report"]
+
+_ALL_POINTS = 15_000  # on all maps together, which keeps the page small
+_FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError, MemoryError)
+
+
+def write_report(
+    path: str | os.PathLike[str],
+    runs: Sequence[Run],
+    datasets: Sequence[Dataset],
+    *,
+    title: str = "Multi-view clustering, compared",
+    sessions: Sequence[Mapping[str, Any]] | None = None,
+    models: Mapping[str, MMC] | None = None,
+) -> Path:
+    """Write a comparison as one HTML page that needs nothing beside itself.
+
+    The page has the table of every data set, figures of spread, time and convergence, and what MMC
+    found in each data set that is given: where samples stand, classes against clusters, and the
+    features that it kept. Scripts and styles are in the page; it fetches nothing.
+
+    Parameters
+    ----------
+    path : path-like
+        The file, replaced as a whole once the page is complete.
+    runs : sequence of Run
+        Of one or more data sets; runs that only chose a setting are left out.
+    datasets : sequence of Dataset
+        With their classes, and named as in the runs. Data sets of the runs that are not among them
+        have their table and figures only.
+    title : str
+        Of the page.
+    sessions : sequence of mapping, optional
+        What the results file tells of versions and machine; by default, those of this process.
+    models : mapping of str to MMC, optional
+        Fitted models by the name of their data set. For the others, MMC is fitted here, with its
+        default parameters and seed 0.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ValueError
+        Where there are no runs, or a data set has no classes, no runs or a model of other samples.
+    OSError
+        Where the file cannot be written; before any fit.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from manyview.datasets import make_views
+    >>> from manyview.experiment import METHODS, compare
+    >>> data = make_views(60, 3, (6, 5), random_state=0)
+    >>> runs = compare([METHODS["MMC"]], [data], repeats=2)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     page = write_report(f"{folder}/report.html", runs, [data])
+    ...     page.read_text(encoding="utf-8")[:15]
+    '<!doctype html>'
+    """
+    target = Path(path)
+    reported = [run for run in runs if run.protocol != "selection"]
+    given = dict(models or {})
+    _check(target, reported, datasets, given)
+    # opened first: a folder that cannot be written is told before the fits
+    with whole_file(target) as file:
+        # a name may hold half a character, which no file can
+        file.write(_page(reported, datasets, title, sessions, given).encode(errors="replace"))
+    return target
+
+
+def _check(
+    path: Path, runs: Sequence[Run], datasets: Sequence[Dataset], models: Mapping[str, MMC]
+) -> None:
+    if not runs:
+        raise ValueError("there are no runs to report")
+    if path.is_dir():
+        raise IsADirectoryError(errno.EISDIR, "is a folder; expected a file", str(path))
+    names = [dataset.name for dataset in datasets]
+    known = {run.data for run in runs}
+    for dataset in datasets:
+        if dataset.y is None:
+            raise ValueError(f"data set {dataset.name!r} has no classes to compare clusters with")
+        if names.count(dataset.name) > 1:
+            raise ValueError(f"two data sets are named {dataset.name!r}: names must differ")
+        if dataset.name not in known:
+            raise ValueError(
+                f"data set {dataset.name!r} has no runs; there are runs on "
+                + ", ".join(map(repr, sorted(known)))
+            )
+        model = models.get(dataset.name)
+        if model is not None and len(model.labels_) != dataset.views.n_samples:
+            raise ValueError(
+                f"the model of {dataset.name!r} has {len(model.labels_)} samples, the data set has "
+                f"{dataset.views.n_samples}"
+            )
+    for name in models:
+        if name not in names:
+            raise ValueError(f"there is a model of {name!r}, but no data set of that name")
+
+
+def _page(
+    runs: Sequence[Run],
+    datasets: Sequence[Dataset],
+    title: str,
+    sessions: Sequence[Mapping[str, Any]] | None,
+    models: Mapping[str, MMC],
+) -> str:
+    charts: dict[str, Chart] = {}
+    by_name = {dataset.name: dataset for dataset in datasets}
+    most_points = min(MOST_POINTS, _ALL_POINTS // max(1, len(datasets)))
+    sets = []
+    for at, standing in enumerate(standings(runs)):
+        own = [run for run in runs if run.data == standing.data]
+        figures = {
+            f"spread-acc-{at}": spread(standing.lines, "acc"),
+            f"spread-nmi-{at}": spread(standing.lines, "nmi_geometric"),
+            f"time-{at}": time_and_quality(standing.lines),
+            f"convergence-{at}": convergence(own),
+        }
+        charts |= {name: chart for name, chart in figures.items() if chart is not None}
+        entry: dict[str, Any] = {"at": at, "standing": standing, "name": standing.data or "unnamed"}
+        dataset = by_name.get(standing.data)
+        if dataset is not None:
+            entry |= _told(dataset, own)
+            entry |= _found(dataset, models.get(dataset.name), most_points)
+            if "reading" in entry:
+                charts[f"map-{at}"] = entry["reading"].map
+        sets.append(entry)
+    return _rendered(
+        title=title,
+        sets=sets,
+        charts=charts,
+        seeds=seeds_of(runs),
+        sessions=described_sessions(runs, sessions),
+        n_runs=len(runs),
+        methods=list(dict.fromkeys(run.method for run in runs)),
+        any_tuned=any(run.tuned for run in runs),
+    )
+
+
+def _told(dataset: Dataset, runs: Sequence[Run]) -> dict[str, Any]:
+    marks = {run.fingerprint for run in runs if run.fingerprint}
+    return {
+        "n_samples": dataset.views.n_samples,
+        "n_classes": np.unique(np.asarray(dataset.y)).size,
+        "views": list(zip(dataset.views.names, dataset.views.n_features, strict=True)),
+        "differs": bool(marks) and marks != {fingerprint(dataset)},
+    }
+
+
+def _found(dataset: Dataset, model: MMC | None, most_points: int) -> dict[str, Reading | str]:
+    """Return what MMC found, or why it found nothing: the rest of the page stands without it."""
+    try:
+        remarks: list[str] = []
+        if model is None:
+            model, remarks = fitted(dataset)
+        return {"reading": read(dataset, model, remarks, most_points=most_points)}
+    except _FAILURES as error:
+        return {"failure": str(error) or type(error).__name__}
+
+
+def _rendered(*, charts: Mapping[str, Chart], **content: Any) -> str:
+    environment = Environment(
+        loader=PackageLoader("manyview.report", "assets"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters["figure"] = figure
+    environment.globals["cluster_title"] = cluster_title
+    scripts = [_script(get_plotlyjs()), *map(_script, map(_asset, ("sort.js", "figures.js")))]
+    return environment.get_template("report.html.j2").render(
+        **content,
+        columns=COLUMNS,
+        scores=SCORES,
+        charts=set(charts),
+        data=Markup(as_json(charts)),
+        style=Markup(_asset("report.css")),
+        scripts=scripts,
+        policy=" ".join(_policy(script) for script in scripts),
+        written=datetime.now(UTC),
+    )
+
+
+def _asset(name: str) -> str:
+    return files("manyview.report").joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _script(code: str) -> Markup:
+    # a browser reads line ends as one sign before it checks the hash
+    return Markup(code.replace("\r\n", "\n").replace("\r", "\n"))
+
+
+def _policy(script: str) -> str:
+    """Return the source expression that lets this script run, and no other."""
+    return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"

@@ -1,0 +1,188 @@
+"""The page in a browser: headless Chromium, driven over the DevTools protocol by playwright."""
+
+import shutil
+
+import pytest
+
+from manyview.report.text import MISSING
+
+sync_api = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed: pip install 'manyview[test]'"
+)
+
+PHONE = {"width": 375, "height": 800}
+
+
+@pytest.fixture(scope="module")
+def browser():
+    names = ("chromium", "chromium-browser", "google-chrome")
+    path = next(filter(None, map(shutil.which, names)), None)
+    if path is None:
+        pytest.skip("no chromium here: apt-get install chromium")
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Opened:
+    """A page with what it said and what it asked for."""
+
+    def __init__(self, browser, path, **options):
+        self.context = browser.new_context(**options)
+        self.page = self.context.new_page()
+        self.said, self.asked = [], []
+        self.page.on("console", lambda message: self.said.append(message.text))
+        self.page.on("pageerror", lambda error: self.said.append(str(error)))
+        self.page.on("dialog", lambda dialog: (self.said.append(dialog.message), dialog.dismiss()))
+        self.page.on("request", lambda request: self.asked.append(request.url))
+        self.page.goto(path.as_uri())
+        self.page.wait_for_selector("html[data-drawn]", timeout=30_000)
+
+
+@pytest.fixture
+def opened(browser):
+    contexts = []
+
+    def open_page(path, **options):
+        made = Opened(browser, path, **options)
+        contexts.append(made.context)
+        return made
+
+    yield open_page
+    for context in contexts:
+        context.close()
+
+
+def _column(page, at):
+    return page.locator("table.results tbody tr").evaluate_all(
+        "(rows, at) => rows.map(row => row.cells[at].textContent)", at
+    )
+
+
+def _hovered(page, plot, at=0):
+    """Move onto a point of a figure and return what is shown."""
+    point = page.locator(f"#{plot} .scatterlayer .point").nth(at)
+    point.scroll_into_view_if_needed()
+    box = point.bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=3)
+    shown = page.locator(f"#{plot} .hoverlayer .hovertext").first
+    shown.wait_for(timeout=5000)
+    lines = shown.locator("tspan.line").all_text_contents()
+    return " ".join(lines) or shown.text_content()
+
+
+def test_the_page_says_nothing_and_asks_for_nothing(opened, plain_page):
+    found = opened(plain_page)
+    assert found.said == []
+    assert found.asked == [plain_page.as_uri()]
+    assert found.page.locator(".plot .main-svg").count() >= 6
+
+
+def test_names_run_no_script_and_are_shown_as_they_are(opened, nasty_page):
+    found = opened(nasty_page)
+    assert found.said == []
+    assert found.asked == [nasty_page.as_uri()]
+    assert found.page.title() == "<script>alert(1)</script>"
+    ticks = found.page.locator("#spread-acc-0 .ytick").all_text_contents()
+    assert "<b>bold</b>" in ticks
+    assert "{{7*7}} †" in ticks
+    said = _hovered(found.page, "map-0-class")
+    assert "<b>bold</b>" in said
+    assert any(name in said for name in ("<script>alert(1)</script>", "</script>", "{{7*7}}"))
+
+
+def test_a_click_on_a_title_sorts_and_another_turns_the_order(opened, plain_page):
+    page = opened(plain_page).page
+    before = _column(page, 3)
+    button = page.locator("table.results thead button", has_text="ACC")
+    header = page.locator("table.results thead th").nth(3)
+
+    def numbers():
+        return [
+            float(text.replace("best:", "").strip(" ★").split()[0]) for text in _column(page, 3)
+        ]
+
+    button.click()
+    assert header.get_attribute("aria-sort") == "descending"
+    assert numbers() == sorted(numbers(), reverse=True)
+    assert _column(page, 3) != before
+    button.click()
+    assert header.get_attribute("aria-sort") == "ascending"
+    assert numbers() == sorted(numbers())
+    assert page.locator("table.results [aria-sort]").count() == 1
+
+
+def test_the_keyboard_sorts(opened, plain_page):
+    page = opened(plain_page).page
+    before = _column(page, 0)
+    button = page.locator("table.results thead button", has_text="Method")
+    button.focus()
+    page.keyboard.press("Enter")
+    assert _column(page, 0) != before
+    assert [name[:3] for name in _column(page, 0)] == sorted(name[:3] for name in _column(page, 0))
+    page.keyboard.press("Space")
+    header = page.locator("table.results thead th").first
+    assert header.get_attribute("aria-sort") == "descending"
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+
+
+def test_cells_without_a_figure_stand_last_in_either_order(opened, nasty_page):
+    page = opened(nasty_page).page
+    button = page.locator("table.results thead button", has_text="ACC")
+    for _ in range(2):
+        button.click()
+        assert _column(page, 3)[-1] == MISSING
+
+
+def test_the_first_stop_of_the_keyboard_skips_to_the_results(opened, plain_page):
+    page = opened(plain_page).page
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.activeElement.className") == "skip"
+    page.keyboard.press("Enter")
+    assert page.evaluate("document.activeElement.id") == "main"
+
+
+def test_a_sample_is_told_under_the_pointer(opened, plain_page):
+    said = _hovered(opened(plain_page).page, "map-0-cluster", at=4)
+    assert "sample " in said
+    assert "class " in said
+    assert "cluster " in said
+
+
+@pytest.mark.parametrize("which", ["plain_page", "nasty_page"])
+def test_a_phone_needs_no_scrolling_sideways(opened, request, which):
+    page = opened(request.getfixturevalue(which), viewport=PHONE).page
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    scroll = page.locator(".scroll").first
+    assert scroll.evaluate("node => node.scrollWidth > node.clientWidth")
+
+
+def test_figures_follow_the_width(opened, plain_page):
+    page = opened(plain_page, viewport={"width": 1200, "height": 800}).page
+    page.set_viewport_size(PHONE)
+    page.wait_for_function(
+        "[...document.querySelectorAll('.plot .main-svg')].every(s => s.clientWidth <= 375)"
+    )
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+
+
+def test_dark_mode_changes_page_and_figures(opened, plain_page):
+    def looks(page):
+        return page.evaluate(
+            "[getComputedStyle(document.body).backgroundColor,"
+            " getComputedStyle(document.querySelector('#spread-acc-0 .ytick text')).fill]"
+        )
+
+    light = looks(opened(plain_page, color_scheme="light").page)
+    page = opened(plain_page, color_scheme="dark").page
+    dark = looks(page)
+    assert light[0] != dark[0]
+    assert light[1] != dark[1]
+    page.emulate_media(color_scheme="light")
+    page.wait_for_function(
+        "wanted => wanted === getComputedStyle("
+        " document.querySelector('#spread-acc-0 .ytick text')).fill",
+        arg=light[1],
+    )
+    assert looks(page) == light

@@ -1,0 +1,62 @@
+from dataclasses import replace
+
+from manyview.report.comparison import COLUMNS, standings
+from manyview.report.text import MISSING
+
+
+def _column(title):
+    return [column.title for column in COLUMNS].index(title) - 1
+
+
+def test_the_best_is_marked_within_its_protocol(plain, runs_of):
+    runs = runs_of(plain, methods=("SEC", "MMC"))
+    runs += runs_of(plain, methods=("KCTD",), protocol="tuned")
+    (standing,) = standings(runs)
+    assert [line.cells[_column("ACC")].is_best for line in standing.lines] == [False, True, True]
+    assert [line.label for line in standing.lines] == ["SEC", "MMC", "KCTD †"]
+
+
+def test_figures_that_look_the_same_are_best_together(plain, runs_of):
+    first = runs_of(plain, methods=("SEC",), scores=dict.fromkeys(_SCORES, 0.71230))
+    second = runs_of(plain, methods=("MMC",), scores=dict.fromkeys(_SCORES, 0.71234))
+    (standing,) = standings(first + second)
+    assert all(line.cells[_column("ARI")].is_best for line in standing.lines)
+
+
+def test_a_line_has_a_cell_for_every_column_but_its_name(plain, runs_of):
+    (standing,) = standings(runs_of(plain))
+    assert {len(line.cells) for line in standing.lines} == {len(COLUMNS) - 1}
+
+
+def test_failed_runs_are_counted_with_their_reason(plain, runs_of):
+    runs = runs_of(plain, methods=("SEC",))
+    runs[1] = replace(runs[1], scores={}, error="too slow")
+    (standing,) = standings(runs)
+    (line,) = standing.lines
+    assert line.cells[_column("Runs")].text == "2"
+    assert line.cells[_column("Failed")].text == "1"
+    assert line.seeds == [0, 2]
+    assert standing.errors == [("SEC", 1, "too slow")]
+
+
+def test_a_line_without_scores_shows_none_and_sorts_last(plain, runs_of):
+    runs = runs_of(plain, methods=("SEC",), scores={}, error="no")
+    (standing,) = standings(runs)
+    cell = standing.lines[0].cells[_column("ACC")]
+    assert (cell.text, cell.sort) == (MISSING, None)
+
+
+def test_scalings_of_one_method_are_told_apart(plain, runs_of):
+    runs = runs_of(plain, methods=("MMC",)) + runs_of(
+        plain, methods=("MMC",), preprocessing="columns"
+    )
+    (standing,) = standings(runs)
+    assert [line.label for line in standing.lines] == ["MMC (rows)", "MMC (columns)"]
+
+
+def test_published_figures_stand_beside_their_method(plain, runs_of):
+    (standing,) = standings(runs_of(plain, methods=("MMC",), data="3sources"))
+    assert standing.lines[0].cells[_column("Published")].text == "60.6 / 52.8"
+
+
+_SCORES = ("acc", "nmi_geometric", "nmi_arithmetic", "nmi_max", "ari")
