@@ -17,7 +17,7 @@ K = 5
 ITERATIONS = 10
 EXPONENT_BOUND = 1.1
 SHAPES: dict[str, tuple[list[int], tuple[int, int], float | None]] = {
-    "dense": ([5_000, 10_000, 20_000, 40_000, 80_000], (100, 60), None),
+    "dense": ([20_000, 40_000, 80_000, 160_000, 320_000], (100, 60), None),
     "sparse, 2%": ([2_500, 5_000, 10_000, 20_000, 40_000], (1_000, 600), 0.02),
 }
 # as much work whatever the data: no tolerance, and no k-means with iterations of its own

@@ -119,15 +119,16 @@ def test_defaults_are_those_of_the_estimator() -> None:
     assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}
 
 
-def test_demo_compares_the_methods_on_digits() -> None:
-    result = run("demo", "--seed", 0, columns=80)
+def test_demo_compares_the_methods_on_digits(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    result = run("demo", "--report", page, columns=80)
     text = plain(result.stdout)
     assert result.exit_code == 0
     figures = re.compile(
-        r"^(k-means, views side by side|MMC) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) *$", re.M
+        r"^(k-means|spectral|MMC) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) *$", re.M
     )
     found = {method: [float(f) for f in rest] for method, *rest in figures.findall(text)}
-    assert list(found) == ["k-means, views side by side", "MMC"]
+    assert list(found) == ["k-means", "spectral", "MMC"]
     for accuracy, nmi, ari, seconds in found.values():
         assert 0.5 < accuracy <= 1
         assert 0.5 < nmi <= 1
@@ -140,10 +141,20 @@ def test_demo_compares_the_methods_on_digits() -> None:
         kept = re.search(rf"^{view} +{width} +(\d+) *$", text, re.M)
         assert kept is not None
         assert 0 <= int(kept[1]) <= width
-    for step in ("load the data", "k-means", "MMC, fit", "MMC, predict"):
+    for step in ("load the data", "compare, 3 seeds", "MMC, fit", "MMC, predict", "report"):
         assert re.search(rf"^{step} +[\d.]+ *$", text, re.M)
     assert "scoring only" in text
+    assert page.read_text().lower().startswith("<!doctype html>")
     assert text.endswith("manyview fit --help\n")
+
+
+def test_demo_leaves_a_file_that_is_there(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("mine")
+    result = run("demo", "--report", page)
+    assert result.exit_code == 0
+    assert "was left as it is" in " ".join(result.stdout.split())
+    assert page.read_text() == "mine"
 
 
 def test_fit_writes_a_cluster_for_each_sample(data: Path, out: Path) -> None:
@@ -313,7 +324,7 @@ def _not_finite(path: Path) -> None:
     ("name", "make", "message"),
     [
         ("missing.npz", lambda path: None, r"no file .*missing\.npz"),
-        ("folder.npz", _folder, r"folder\.npz is a folder"),
+        ("folder.npz", _folder, r"folder\.npz: a folder of nothing; expected \.csv"),
         ("table.xyz", Path.touch, r"suffix '\.xyz'; expected \.npz"),
         ("plain", Path.touch, r"plain has no suffix"),
         ("noise.npz", _noise, r"noise\.npz: not a readable \.npz"),

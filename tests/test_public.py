@@ -10,7 +10,13 @@ CONTRACT = {
         *("Views", "as_views", "__version__"),
     ],
     "manyview.metrics": ["clustering_accuracy", "normalized_mutual_info"],
-    "manyview.datasets": ["load_digits_views", "make_views", "read_views", "write_views"],
+    "manyview.datasets": [
+        *("load_digits_views", "make_views", "read_views", "write_views"),
+        *("load_3sources", "load_fox", "load_cnn"),
+    ],
+    "manyview.experiment": ["compare", "summarise", "METHODS", "ResultsFile", "read_runs"],
+    "manyview.plotting": ["plot_objective", "plot_comparison", "plot_embedding"],
+    "manyview.report": ["write_report"],
 }
 
 

@@ -39,6 +39,7 @@ def test_everything_is_there(folder):
     out = folder[0] / "out"
     made = {path.name for path in out.iterdir()}
     assert {"table.md", "table.csv", "table.png", "times.csv", "convergence.csv"} <= made
+    assert {"ranks.csv", "differences.csv", "differences.png"} <= made
     assert {"convergence-fox.png", "times-fox.png", "times-made.png", "runs.jsonl"} <= made
     for name in made:
         assert str(Path("out") / name) in folder[1].replace("\n", "") or name == "runs.jsonl"

@@ -157,12 +157,12 @@ def manyview(
 
 @app.command(help="Cluster the embedded digits, by MMC and by k-means: a look at what it does.")
 def demo(
-    seed: Annotated[
-        int, typer.Option(callback=_seed, metavar="N", help="Seed of both methods.")
-    ] = 0,
+    report: Annotated[
+        Path, typer.Option(metavar="FILE", help="Page of tables and figures to write.")
+    ] = Path("report.html"),
 ) -> None:
     """Run :func:`manyview.cli.demo.demo_digits`."""
-    demo_digits(seed)
+    demo_digits(report)
 
 
 @app.command(help=_FIT_HELP)

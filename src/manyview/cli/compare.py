@@ -27,6 +27,7 @@ from manyview.experiment import (
     method_named,
     summarise,
 )
+from manyview.experiment.significance import rank_methods
 
 __all__ = ["Outputs", "compare_files", "comparison_table", "methods_named"]
 
@@ -124,11 +125,12 @@ def compare_files(
     rows = summarise(runs)
     tables = [comparison_table(dataset.name, rows) for dataset in datasets]
     errors = [f"{r.method} on {r.data}: {e}" for r in rows for e in r.errors]
-    print_parts(new_console(), *tables, *_notes(rows), *errors)
+    print_parts(new_console(), *tables, *_notes(rows), *ranking_tables(rows), *errors)
     if outputs.report is not None:
-        from manyview.report import write_report
+        from manyview.report import write_report  # plotly takes a while to import
 
-        write_report(outputs.report, runs, datasets)
+        sessions = results.sessions if results else None
+        write_report(outputs.report, runs, datasets, sessions=sessions)
 
 
 def methods_named(names: str) -> list[Method]:
@@ -176,6 +178,34 @@ def comparison_table(name: str, rows: Sequence[Row]) -> Table:
             if row.data == name
         ],
     )
+
+
+def ranking_tables(rows: Sequence[Row]) -> list[Table | str]:
+    """Return mean ranks over data sets, for each protocol that has several methods and sets."""
+    parts: list[Table | str] = []
+    kinds: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        scaled = str(row.params.get("normalize", "default"))  # as the method does by itself
+        kinds.setdefault((row.protocol, scaled), []).append(row)
+    for (protocol, scaled), ranked in kinds.items():
+        if len({row.data for row in ranked}) < 2 or len({row.method for row in ranked}) < 3:
+            continue
+        try:
+            by_acc, by_nmi = (rank_methods(ranked, score) for score in ("acc", "nmi_geometric"))
+        except ValueError:
+            continue  # no data set in which all of them ended with labels
+        lines = [
+            (name, f"{by_acc.ranks[name]:.2f}", f"{rank:.2f}")
+            for name, rank in by_nmi.ranks.items()
+        ]
+        title = f"mean rank ({protocol}, scaled: {scaled})"
+        parts.append(table((title, "ACC", "NMI geo"), lines))
+        parts.append(
+            f"on {len(by_nmi.data)} sets; ranks that differ by less than "
+            f"{by_nmi.critical_difference:.2f} do not (Nemenyi, 5 %); all equal: p = "
+            f"{by_acc.p_value:.2g} by ACC, {by_nmi.p_value:.2g} by NMI (Friedman)"
+        )
+    return parts
 
 
 def _notes(rows: Sequence[Row]) -> Iterator[str]:

@@ -44,7 +44,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
     except InterruptionError as interrupt:
         _say("interrupted", str(interrupt))
         return INTERRUPTED
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:  # a missing extra says what to install
         _say("error", _told(error))
         return BAD_INPUT
     except Exception as error:

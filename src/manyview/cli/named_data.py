@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from manyview.datasets import Dataset, load_digits_views, read_views
+from manyview.datasets.news import NEWS
 
 __all__ = ["find_dataset"]
 
@@ -17,7 +18,8 @@ def find_dataset(name: str) -> Dataset:
     Parameters
     ----------
     name : str
-        A path, the name of a file of that folder without its suffix, or ``digits``.
+        A path, the name of a file of that folder without its suffix, ``digits``, or one of the news
+        sets, which are looked for in their published form and in the cache too.
 
     Returns
     -------
@@ -32,6 +34,8 @@ def find_dataset(name: str) -> Dataset:
         return read_views(name)
     if name == "digits":
         return load_digits_views()
+    if name in NEWS:
+        return NEWS[name]()
     folder = os.environ.get("MANYVIEW_DATA")
     if not folder:
         raise ValueError(

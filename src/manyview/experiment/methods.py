@@ -10,8 +10,9 @@ from itertools import product
 from typing import Any
 
 from manyview import AMGL, KCTD, MMC, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
+from manyview.experiment.references import KMeansBeside, MiniBatchBeside, SpectralBeside
 
-__all__ = ["METHODS", "Method", "method_named"]
+__all__ = ["METHODS", "REFERENCES", "Method", "method_named"]
 
 
 @dataclass(frozen=True)
@@ -84,17 +85,29 @@ METHODS: dict[str, Method] = {
 }
 
 
+REFERENCES: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("k-means", KMeansBeside),
+        Method("mini-batch", MiniBatchBeside),
+        Method("spectral", SpectralBeside),
+    )
+}
+"""What anyone would try first, on the views side by side: not in the paper."""
+
+
 def method_named(name: str) -> Method:
-    """Return a method by its name, in capitals or not.
+    """Return a method or reference by its name, in capitals or not.
 
     Raises
     ------
     ValueError
         For an unknown name; lists the known ones and the nearest.
     """
-    known = {method.lower(): method for method in METHODS}
+    known = {method.name.lower(): method for method in (METHODS | REFERENCES).values()}
     if name.lower() in known:
-        return METHODS[known[name.lower()]]
+        return known[name.lower()]
     near = get_close_matches(name.lower(), known, n=1)
-    hint = f"; did you mean {known[near[0]]}?" if near else ""
-    raise ValueError(f"no method {name!r}{hint} The methods are {', '.join(METHODS)}")
+    hint = f"did you mean {known[near[0]].name}? " if near else ""
+    names = ", ".join(method.name for method in known.values())
+    raise ValueError(f"no method {name!r}; {hint}The methods are {names}")

@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -38,23 +38,27 @@ class ResultsFile:
     ----------
     runs : list of Run
         What it holds of this version of manyview, as of its opening or last addition.
+    sessions : list of dict
+        Versions and machine, one for every time that it was opened.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self.runs: list[Run] = []
+        self.sessions: list[dict[str, Any]] = []
         self._file: IO[str] | None = None
         self._session = -1
 
     def __enter__(self) -> ResultsFile:
-        known, sessions, whole = _read(self.path) if self.path.exists() else ([], 0, True)
-        self.runs = [run for run in known if run is not None]
-        self._session = sessions
+        content = _read(self.path) if self.path.exists() else _Content([], [], whole=True)
+        self.runs = content.runs_of_this_version()
+        self.sessions = [*content.sessions, _session()]
+        self._session = len(content.sessions)
         self._file = self.path.open("a", encoding="utf-8")
         _lock(self._file, self.path)
-        if not whole:
+        if not content.whole:
             self._file.write("\n")
-        self._write(_session())
+        self._write(self.sessions[-1])
         return self
 
     def __exit__(
@@ -100,36 +104,46 @@ def read_runs(path: str | os.PathLike[str]) -> list[Run]:
     ValueError
         If it is not a results file, or one line of it cannot be read.
     """
-    return [run for run in _read(Path(path), every_version=True)[0] if run is not None]
+    return _read(Path(path)).runs
 
 
-def _read(path: Path, *, every_version: bool = False) -> tuple[list[Run | None], int, bool]:
-    """Return the runs, how many sessions there are, and whether the last line is whole."""
+@dataclass
+class _Content:
+    """What a file holds, and whether its last line is whole."""
+
+    runs: list[Run]
+    sessions: list[dict[str, Any]]
+    whole: bool
+
+    def runs_of_this_version(self) -> list[Run]:
+        return [run for run in self.runs if self.sessions[run.session]["manyview"] == __version__]
+
+
+def _read(path: Path) -> _Content:
     text = path.read_text(encoding="utf-8", errors="replace")
     if not text:
-        return [], 0, True
+        return _Content([], [], whole=True)
     lines = text.split("\n")
-    whole = lines[-1] == ""
-    runs: list[Run | None] = []
-    sessions: list[str] = []
+    content = _Content([], [], whole=lines[-1] == "")
     for number, (line, last) in enumerate(_marked(lines), start=1):
         try:
             record = json.loads(line)
             if number == 1 and record.get("format") != _FORMAT:
                 raise ValueError("it does not begin as one")
             if "format" in record:
-                sessions.append(str(record["manyview"]))
+                content.sessions.append({"manyview": "", **record})
                 continue
             run = Run.from_record(record["run"])
-            if every_version or sessions[run.session] == __version__:
-                runs.append(run)
+            if not 0 <= run.session < len(content.sessions):
+                raise ValueError(f"there is no session {run.session} before it")
+            content.runs.append(run)
         except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
             if number == 1:
                 raise ValueError(f"{path} is not a results file of manyview: {error}") from error
             if last or _cut_off(line, lines, number):
                 continue
             raise ValueError(f"{path}, line {number}: {error}") from error
-    return runs, len(sessions), whole
+    return content
 
 
 def _marked(lines: Sequence[str]) -> Iterator[tuple[str, bool]]:

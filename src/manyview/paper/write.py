@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,10 +24,17 @@ from manyview.experiment import (
     compare,
     summarise,
 )
+from manyview.experiment.significance import Difference, paired_differences, rank_methods
 from manyview.experiment.tables import as_csv, as_markdown
 from manyview.paper.convergence import converge
 from manyview.paper.growth import Growth, time_growth
-from manyview.plotting import plot_comparison, plot_objective, plot_time_against_size
+from manyview.plotting import (
+    plot_comparison,
+    plot_critical_difference,
+    plot_objective,
+    plot_paired_differences,
+    plot_time_against_size,
+)
 
 __all__ = ["Reproduced", "reproduce"]
 
@@ -134,6 +141,7 @@ def reproduce(
         _text(folder / "table.csv", as_csv(rows)),
         _text(folder / "convergence.csv", _convergence_csv(curves)),
         _text(folder / "times.csv", _times_csv(growths)),
+        *_significance(folder, runs, rows),
         _figure(folder / "table.png", partial(plot_comparison, rows)),
         *(
             _figure(folder / f"convergence-{data}.png", partial(_plot_convergence, data, curves))
@@ -146,6 +154,33 @@ def reproduce(
         ),
     ]
     return Reproduced(rows, files, slowest)
+
+
+def _significance(folder: Path, runs: Sequence[Run], rows: Sequence[Row]) -> list[Path]:
+    """Write ranks and paired differences of the label-free runs, each method scaled its own way."""
+    rows = [row for row in rows if not row.tuned and "normalize" not in row.params and row.n_runs]
+    runs = [run for run in runs if not run.tuned and "normalize" not in run.params]
+    try:
+        ranking = rank_methods(rows)
+    except ValueError:
+        return []  # no data set in which all methods ended with labels
+    found = paired_differences(runs, "MMC") if "MMC" in ranking.ranks else []
+    lines = list(ranking.ranks.items())
+    files = [
+        _text(folder / "ranks.csv", _csv(("method", "mean_rank_nmi"), lines)),
+        _text(
+            folder / "differences.csv",
+            _csv([each.name for each in fields(Difference)], [astuple(each) for each in found]),
+        ),
+    ]
+    if len(ranking.ranks) > 2 and len(ranking.data) > 1:
+        draw = partial(plot_critical_difference, ranking.ranks, ranking.critical_difference)
+        files.append(_figure(folder / "ranks.png", draw))
+    if found:
+        intervals = {each.other: (each.mean, each.low, each.high) for each in found}
+        draw = partial(plot_paired_differences, intervals, xlabel="NMI of MMC less that of")
+        files.append(_figure(folder / "differences.png", draw))
+    return files
 
 
 def _sizes(dataset: Dataset) -> list[int]:

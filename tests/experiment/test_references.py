@@ -1,0 +1,40 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.cluster import KMeans
+from sklearn.metrics import adjusted_rand_score
+
+from manyview.datasets import make_views
+from manyview.experiment import METHODS, REFERENCES, method_named
+
+EASY = make_views(90, 3, (6, 5), separation=12.0, random_state=0)
+each = pytest.mark.parametrize("method", REFERENCES.values(), ids=REFERENCES)
+
+
+@each
+def test_clear_clusters_are_found(method):
+    model = method.make(3, random_state=0)
+    labels = model.fit_predict(EASY.views)
+    assert adjusted_rand_score(EASY.y, labels) == 1.0
+    assert model.n_features_in_ == [6, 5]
+    np.testing.assert_array_equal(clone(model).fit_predict(EASY.views), labels)
+
+
+@each
+def test_sparse_views_give_the_same(method):
+    dense = method.make(3, random_state=0).fit_predict(EASY.views)
+    sparse = method.make(3, random_state=0).fit_predict([sp.csr_array(X) for X in EASY.views])
+    assert adjusted_rand_score(dense, sparse) == 1.0
+
+
+def test_k_means_is_that_of_scikit_learn_on_unit_rows_side_by_side():
+    unit = [X / np.linalg.norm(X, axis=1, keepdims=True) for X in EASY.views]
+    expected = KMeans(3, n_init=10, random_state=0).fit(np.hstack(unit))
+    labels = method_named("k-means").make(3, random_state=0).fit_predict(EASY.views)
+    assert adjusted_rand_score(labels, expected.labels_) == 1.0
+
+
+def test_references_are_apart_from_the_methods_of_the_paper():
+    assert not set(REFERENCES) & set(METHODS)
+    assert method_named("K-Means").name == "k-means"
