@@ -20,7 +20,7 @@ from typer.testing import CliRunner, Result
 from manyview import MMC, __version__
 from manyview.cli import main
 from manyview.cli.app import app, fit
-from manyview.datasets import load_digits_views, write_views
+from manyview.datasets import load_digits_views, make_views, write_views
 
 N_SAMPLES, N_CLUSTERS = 120, 4
 
@@ -146,6 +146,24 @@ def test_demo_compares_the_methods_on_digits(tmp_path: Path) -> None:
     assert "scoring only" in text
     assert page.read_text().lower().startswith("<!doctype html>")
     assert text.endswith("manyview fit --help\n")
+
+
+def test_fit_of_a_folder_writes_ids(tmp_path: Path) -> None:
+    folder = tmp_path / "views"
+    folder.mkdir()
+    made = make_views(30, 2, (4, 3), random_state=0)
+    for name, array in zip("ab", made.views, strict=True):
+        lines = [",".join(["id", *(f"f{d}" for d in range(array.shape[1]))])]
+        lines += [",".join([f"p{n}", *map(str, row)]) for n, row in enumerate(array)]
+        (folder / f"{name}.csv").write_text("\n".join(lines) + "\n")
+    out = tmp_path / "labels.csv"
+    result = run("fit", folder, "-k", 2, "--out", out, "--quiet")
+    assert result.exit_code == 0, result.output
+    header, *rows = csv.reader(io.StringIO(out.read_text()))
+    assert header == ["sample", "cluster"]
+    assert {sample for sample, _ in rows} == {f"p{n}" for n in range(30)}
+    refused = run("fit", folder, "-k", 2, "--out", folder / "labels.csv")
+    assert_refused(refused, "would lie among the views")
 
 
 def test_demo_leaves_a_file_that_is_there(tmp_path: Path) -> None:

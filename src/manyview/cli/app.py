@@ -32,7 +32,8 @@ manyview compare news.npz --methods all --repeats 20
 _FIT_HELP = (
     """Cluster the samples of DATA by MMC and write the cluster of each.
 
-DATA is a native file (.npz) or a MATLAB file (.mat, version 7 or older). """
+DATA is a native file (.npz), a MATLAB file (.mat), a MuData file (.h5mu) or a folder of .csv or """
+    """.parquet files, one a view, joined by their ids. """
     "Classes that it holds score the clusters and take no part in finding them. "
     """Ctrl-C ends the sweeps early, and the labels so far are written.
 

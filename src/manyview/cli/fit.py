@@ -50,7 +50,8 @@ def fit_file(data: Path, out: Path, model: MMC, *, force: bool, quiet: bool) -> 
     start = perf_counter()
     model.fit(dataset.views)
     seconds = perf_counter() - start
-    write_labels(out, model.labels_)
+    ids = dataset.sample_ids
+    write_labels(out, model.labels_, None if ids is None else ids.tolist())
     if not quiet:
         notes.print()
         _summarise(new_console(stderr=out == STDOUT), model, dataset, out, seconds)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +45,8 @@ def check_labels_path(path: Path, data: Path, *, force: bool) -> None:
             raise FileExistsError(f"{path} exists; give another --out, or --force to replace it")
     # through a link, labels go where it points
     folder = path.resolve().parent
+    if data.is_dir() and folder == data.resolve():
+        raise ValueError(f"the labels would lie among the views in {data}; give another --out")
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder {folder} to write {path.name} in")
     try:
@@ -52,10 +57,16 @@ def check_labels_path(path: Path, data: Path, *, force: bool) -> None:
         raise PermissionError(f"cannot write in folder {folder}: {error.strerror}") from error
 
 
-def write_labels(path: Path, labels: npt.NDArray[np.integer[Any]]) -> None:
-    """Write the cluster of each sample as CSV; ``-`` is standard output."""
-    lines = "".join(f"{sample},{cluster}\n" for sample, cluster in enumerate(labels.tolist()))
-    text = f"sample,cluster\n{lines}"
+def write_labels(
+    path: Path, labels: npt.NDArray[np.integer[Any]], ids: Sequence[str] | None = None
+) -> None:
+    """Write the cluster of each sample, by its id or number, as CSV; ``-`` is standard output."""
+    made = io.StringIO()
+    writer = csv.writer(made, lineterminator="\n")
+    writer.writerow(("sample", "cluster"))
+    names = range(labels.size) if ids is None else ids
+    writer.writerows(zip(names, labels.tolist(), strict=True))
+    text = made.getvalue()
     if path == STDOUT:
         sys.stdout.write(text)
         sys.stdout.flush()

@@ -195,8 +195,12 @@ class _Plan:
                 self.listener.started(task)
                 yield from perform(task, self.datasets[task.data])
             return
-        from manyview.experiment.workers import perform_all  # needs what the command needs
-
+        try:
+            from manyview.experiment.workers import perform_all
+        except ModuleNotFoundError as error:
+            raise ModuleNotFoundError(
+                f"runs in processes need {error.name}: pip install 'manyview[app]'", name=error.name
+            ) from error
         yield from perform_all(
             tasks,
             self.datasets,
