@@ -516,9 +516,9 @@ def test_other_missing_modules_are_not_blamed_on_the_extra(
 def test_fit_on_real_news(data_dir: Path, out: Path) -> None:
     result = run_fit(data_dir / "3sources.npz", out, k=6)
     assert result.exit_code == 0
-    clusters = clusters_in(out.read_text())
-    assert len(clusters) == 169
-    assert set(clusters) <= set(range(6))
+    rows = list(csv.DictReader(io.StringIO(out.read_text())))
+    assert len({row["sample"] for row in rows}) == len(rows) == 169  # numbers of the stories
+    assert {int(row["cluster"]) for row in rows} <= set(range(6))
     text = plain(result.stdout)
     for view, width in {"bbc": 3560, "guardian": 3631, "reuters": 3068}.items():
         assert re.search(rf"^{view} +{width} +\d+ *$", text, re.M)
