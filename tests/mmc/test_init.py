@@ -7,7 +7,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from manyview.engine import LocalEngine
 from manyview.linalg.partition import indicator_of
-from manyview.mmc import init
+from manyview.mmc import graph, init
 from manyview.mmc.init import as_labels, given_start, graph_start, kmeans_start, random_start
 from manyview.views import as_views
 
@@ -31,21 +31,6 @@ def scaled(views, normalize):
             X = (X - X.mean(axis=0)) / X.std(axis=0)
         out.append(X)
     return out
-
-
-@pytest.mark.parametrize("normalize", NORMALIZE)
-@pytest.mark.parametrize("sparse", [False, True])
-def test_neighbours_are_the_largest_product_kernels(normalize, sparse):
-    views, _ = blobs(sparse=sparse)
-    engine = LocalEngine(as_views(views), normalize=normalize)
-    marks = np.array([3, 17, 40, 41, 77])
-    graph = init._nearest(engine, marks, 2).toarray()
-    products = [1 + X @ X[marks].T for X in scaled(views, normalize)]
-    kernel = np.prod([np.maximum(product, 0.0) for product in products], axis=0)
-    for n in range(90):
-        top = np.sort(kernel[n])[-2:]
-        np.testing.assert_allclose(np.sort(graph[n])[-2:], np.maximum(top, 1e-12), rtol=1e-6)
-        assert np.count_nonzero(graph[n]) == 2
 
 
 @pytest.mark.parametrize("limit", [4000, 10], ids=["exact", "landmarks"])
@@ -78,14 +63,14 @@ def test_nothing_square_beyond_the_limit(monkeypatch):
     monkeypatch.setattr(init, "EXACT_LIMIT", 50)
     monkeypatch.setattr(init, "N_LANDMARKS", 20)
     shapes = []
-    real = init._similarity
+    real = graph._cosines
 
     def watched(*args):
         products = real(*args)
         shapes.append(products.shape)
         return products
 
-    monkeypatch.setattr(init, "_similarity", watched)
+    monkeypatch.setattr(graph, "_cosines", watched)
     views, _ = blobs(300)
     graph_start(LocalEngine(as_views(views), normalize="rows"), 3, np.random.default_rng(0))
     assert {columns for _, columns in shapes} == {20}

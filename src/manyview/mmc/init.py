@@ -2,8 +2,8 @@
 
 The full-order model with a ridge on the whole weight tensor, without its factorisation, has a
 best indicator in closed form: the top eigenvectors of the product kernel
-``G = prod_v (1 + X_v X_v')``. So G is where to look for a start, and it is looked at as a graph
-of nearest neighbours, which serves clustering better than G itself.
+``G = prod_v (1 + X_v X_v')``. So G is where to look for a start, and it is looked at as a graph,
+which serves clustering better than G itself (:mod:`manyview.mmc.graph`).
 """
 
 from __future__ import annotations
@@ -18,34 +18,29 @@ from manyview.engine import Block, Engine, RowView, Scaling, Update
 from manyview.linalg.embedding import graph_embedding, landmark_embedding, unit_rows
 from manyview.linalg.partition import Labels, cluster_rows, indicator_of, without_empty
 from manyview.linalg.polar import inverse_square_root
+from manyview.mmc.graph import landmark_graph, neighbour_graph
 
 __all__ = ["as_labels", "given_start", "graph_start", "kmeans_start", "random_start"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
 EXACT_LIMIT = 4000
-N_NEIGHBORS = 10
 N_LANDMARKS = 1000
-N_NEAR_LANDMARKS = 5
-_CHUNK = 256
 
 
 def graph_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> Labels:
-    """Return the clusters of the neighbour graph of the product kernel.
+    """Return the clusters of the graph of the product kernel.
 
-    Up to ``EXACT_LIMIT`` samples each is linked to its ``N_NEIGHBORS`` nearest samples; beyond,
-    to its ``N_NEAR_LANDMARKS`` nearest of ``N_LANDMARKS`` random samples, so that nothing grows
-    with the square of the number of samples.
+    Up to ``EXACT_LIMIT`` samples each is linked to its nearest samples; beyond, to the nearest of
+    ``N_LANDMARKS`` random samples, so that nothing grows with the square of the number of samples.
     """
     n = engine.n_samples
     if n <= EXACT_LIMIT:
-        graph = _nearest(engine, np.arange(n), min(N_NEIGHBORS, n))
-        embedding = graph_embedding(graph.maximum(graph.T), n_clusters, rng=rng)
+        embedding = graph_embedding(neighbour_graph(engine, n_clusters), n_clusters, rng=rng)
     else:
         count = min(n, max(N_LANDMARKS, 2 * n_clusters))
         landmarks = np.sort(rng.choice(n, count, replace=False))
-        graph = _nearest(engine, landmarks, N_NEAR_LANDMARKS)
-        embedding = landmark_embedding(graph, n_clusters)
+        embedding = landmark_embedding(landmark_graph(engine, landmarks), n_clusters)
     return cluster_rows(unit_rows(embedding), n_clusters, rng)[0]
 
 
@@ -121,54 +116,6 @@ def as_labels(indicator: Matrix) -> Labels:
     return without_empty(labels, indicator.shape[1])
 
 
-def _nearest(engine: Engine, landmarks: npt.NDArray[np.intp], count: int) -> Any:
-    """Return the graph of each sample's `count` largest product kernels with landmarks."""
-    engine.update(_nearest_kernel, engine.scalings, engine.take(landmarks), count)
-    weights, columns = engine.gather("near_weights"), engine.gather("near")
-    engine.forget("near_weights", "near")
-    pointers = np.arange(0, columns.size + 1, count)
-    shape = (engine.n_samples, landmarks.size)
-    return sp.csr_array((weights.ravel(), columns.ravel(), pointers), shape=shape)
-
-
-def _nearest_kernel(
-    block: Block, scalings: list[Scaling], landmarks: list[RowView], count: int
-) -> Update:
-    size = block.rows.stop - block.rows.start
-    near = np.empty((size, count), dtype=np.int32)
-    weights = np.empty((size, count))
-    for begin in range(0, size, _CHUNK):
-        chunk = slice(begin, min(begin + _CHUNK, size))
-        kernel = np.ones((chunk.stop - chunk.start, landmarks[0].x.shape[0]))
-        for view, scaling, marks in zip(block.views, scalings, landmarks, strict=True):
-            # two views that both say "opposite" must not make a large product
-            kernel *= np.maximum(1.0 + _similarity(view, scaling, marks, chunk), 0.0)
-        # the order of the columns decides nothing but rounding, so that it is left as it comes
-        top = np.argpartition(kernel, kernel.shape[1] - count, axis=1)[:, -count:]
-        near[chunk] = top
-        weights[chunk] = np.take_along_axis(kernel, top, axis=1)
-    # a weight of zero would cut a sample off
-    return {"near": near, "near_weights": np.maximum(weights, 1e-12)}, ()
-
-
-def _similarity(view: RowView, scaling: Scaling, landmarks: RowView, rows: slice) -> Matrix:
-    """Return the inner products of some scaled rows of a view with landmarks."""
-    near = RowView(view.x[rows], None if view.scale is None else view.scale[rows])
-    if scaling.columns is None:
-        # scaled before they are multiplied: products of raw rows may overflow
-        x, marks = _scaled(near), _scaled(landmarks)
-        products = x @ marks.T
-        return np.asarray(products.toarray() if sp.issparse(products) else products)
-    if sp.issparse(near.x):
-        products = _sparse_products(near.x, landmarks.x, *scaling.columns)
-    else:
-        centre, width = scaling.columns
-        products = ((near.x - centre) * width) @ ((landmarks.x - centre) * width).T
-    if near.scale is not None and landmarks.scale is not None:
-        products = products * near.scale[:, None] * landmarks.scale
-    return np.asarray(products)
-
-
 def _scaled(view: RowView) -> Any:
     x = view.x.astype(np.result_type(np.float32, view.x.dtype), copy=False)
     if view.scale is None:
@@ -176,13 +123,6 @@ def _scaled(view: RowView) -> Any:
     if sp.issparse(x):
         return sp.csr_array(sp.diags_array(view.scale) @ x)
     return x * view.scale[:, None]
-
-
-def _sparse_products(x: Any, marks: Any, centre: Matrix, width: Matrix) -> Matrix:
-    """Multiply out the centring, so that sparse rows stay sparse."""
-    shift = width**2 * centre
-    products = (x @ (marks * width**2).tocsr().T).toarray()
-    return np.asarray(products - (x @ shift)[:, None] - marks @ shift + centre @ shift)
 
 
 def _uncentred(view: RowView, scaling: Scaling) -> Any:

@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manyview import as_views
+from manyview.engine import LocalEngine
+from manyview.mmc import graph as module
+from manyview.mmc.graph import harmonic_weights, landmark_graph, neighbour_graph
+
+NORMALIZE = ["rows", "columns", None]
+
+
+def made(n=90, *, sparse=False, seed=0):
+    rng = np.random.default_rng(seed)
+    views = [rng.standard_normal((n, d)) * rng.uniform(0.1, 5.0, d) + 0.3 for d in (6, 4)]
+    if sparse:
+        return [sp.csr_array(X * (rng.random(X.shape) < 0.6)) for X in views]
+    return views
+
+
+def engine_of(views, normalize="rows"):
+    return LocalEngine(as_views(views), normalize=normalize)
+
+
+def kernel_of(views, normalize):
+    """The product kernel by its definition."""
+    kernel = 1.0
+    for X in views:
+        X = X.toarray() if sp.issparse(X) else X
+        if normalize == "rows":
+            lengths = np.linalg.norm(X, axis=1, keepdims=True)
+            X = X / np.where(lengths > 0, lengths, 1.0)
+        elif normalize == "columns":
+            X = (X - X.mean(axis=0)) / X.std(axis=0)
+        X = X / np.sqrt(np.sqrt(np.mean(X**2, axis=0)))
+        lengths = np.linalg.norm(X, axis=1, keepdims=True)
+        X = X / np.where(lengths > 0, lengths, 1.0)
+        kernel = kernel * np.maximum(1.0 + X @ X.T, 0.0)
+    return kernel
+
+
+@pytest.mark.parametrize("normalize", NORMALIZE)
+@pytest.mark.parametrize("sparse", [False, True])
+class TestNeighbours:
+    def test_are_the_largest_product_kernels(self, normalize, sparse):
+        views = made(sparse=sparse)
+        kernel = kernel_of(views, normalize)
+        np.fill_diagonal(kernel, -1.0)
+        order = np.argsort(-kernel, axis=1)[:, :15]  # half of 90 / 3
+        expected = np.zeros((90, 90))
+        np.put_along_axis(expected, order, np.tile(harmonic_weights(15), (90, 1)), axis=1)
+        found = neighbour_graph(engine_of(views, normalize), 3)
+        np.testing.assert_allclose(found.toarray(), expected + expected.T, atol=1e-12)
+
+    def test_landmarks_too(self, normalize, sparse):
+        views = made(sparse=sparse)
+        marks = np.arange(3, 90, 8)
+        order = np.argsort(-kernel_of(views, normalize)[:, marks], axis=1)[:, :5]
+        expected = np.zeros((90, marks.size))
+        np.put_along_axis(expected, order, 0.2, axis=1)
+        found = landmark_graph(engine_of(views, normalize), marks)
+        np.testing.assert_allclose(found.toarray(), expected)
+
+    def test_whatever_the_blocks(self, normalize, sparse, monkeypatch):
+        views = made(sparse=sparse)
+        whole = neighbour_graph(engine_of(views, normalize), 3)
+        monkeypatch.setattr(module, "_CHUNK", 7)
+        monkeypatch.setattr("manyview.engine.local._BLOCK_ROWS", (11, 11))
+        parts = neighbour_graph(engine_of(views, normalize), 3)
+        assert abs(whole - parts).max() < 1e-12
+
+
+class TestWeights:
+    @pytest.mark.parametrize("count", [1, 2, 7])
+    def test_are_the_mean_of_all_numbers_of_neighbours(self, count):
+        graphs = [np.repeat([1.0 / k, 0.0], [k, count - k]) for k in range(1, count + 1)]
+        np.testing.assert_allclose(harmonic_weights(count), np.mean(graphs, axis=0))
+
+    def test_fall_and_sum_to_one(self):
+        weights = harmonic_weights(50)
+        assert (np.diff(weights) < 0).all()
+        assert weights.sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("normalize", ["rows", None])
+def test_the_scale_of_a_view_does_not_matter(normalize):
+    views = made()
+    first = neighbour_graph(engine_of(views, normalize), 3)
+    second = neighbour_graph(engine_of([1e6 * views[0], 1e-6 * views[1]], normalize), 3)
+    assert abs(first - second).max() < 1e-12
+
+
+def test_a_constant_zero_feature_changes_nothing():
+    views = made()
+    wider = [np.hstack([X, np.zeros((90, 2))]) for X in views]
+    plain, padded = (neighbour_graph(engine_of(given), 3) for given in (views, wider))
+    assert abs(plain - padded).max() == 0
+
+
+def test_a_sample_that_lacks_a_view_goes_by_the_others():
+    views = made()
+    present = np.ones((90, 2), dtype=bool)
+    present[:10, 1] = False
+    engine = LocalEngine(as_views(views, present=present), normalize="rows")
+    found = module._nearest(engine, np.arange(90), harmonic_weights(5), itself=False)
+    squares = np.where(present[:, 1:], views[1] / np.linalg.norm(views[1], axis=1)[:, None], 0.0)
+    first = kernel_of(views[:1], "rows")
+    second = squares / np.sqrt(np.sqrt(np.mean(squares**2, axis=0)))
+    lengths = np.linalg.norm(second, axis=1, keepdims=True)
+    second = second / np.where(lengths > 0, lengths, 1.0)
+    kernel = first * np.maximum(1.0 + second @ second.T, 0.0)
+    np.fill_diagonal(kernel, -1.0)
+    for n in range(90):
+        np.testing.assert_array_equal(
+            np.sort(found[[n]].indices), np.sort(np.argsort(-kernel[n])[:5])
+        )
