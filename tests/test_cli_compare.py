@@ -103,6 +103,25 @@ def test_a_run_beyond_its_limit_is_told(data):
     assert "RMKMC on easy: stopped at the memory limit" in result.stdout
 
 
+@pytest.mark.parametrize("option", ["--json", "--report", "--results"])
+def test_other_files_are_not_replaced(data, option):
+    before = data.read_bytes()
+    result = run(data, "--methods", "RMKMC", "--repeats", 1, option, data)
+    assert result.exit_code == 2
+    assert data.read_bytes() == before
+
+
+def test_outputs_do_not_replace_each_other(data, tmp_path):
+    out = tmp_path / "runs.jsonl"
+    command = (data, "--methods", "RMKMC", "--repeats", 1, "--json", out)
+    for _ in range(2):
+        assert run(*command).exit_code == 0
+    assert len(json.loads(out.read_text())["runs"]) == 1
+    result = run(*command, "--report", out)
+    assert result.exit_code == 2
+    assert "name the same file" in result.stderr
+
+
 @pytest.mark.parametrize("content", ["id,label\n", "{}\n"])
 def test_a_foreign_results_file_is_refused_and_left_alone(data, tmp_path, content):
     kept = tmp_path / "runs.jsonl"
@@ -122,13 +141,15 @@ def test_a_foreign_results_file_is_refused_and_left_alone(data, tmp_path, conten
         (["--json", "nowhere/runs.json"], "the folder does not exist"),
         (["--results", "nowhere/runs.jsonl"], "the folder does not exist"),
         (["--report", "nowhere/page.html"], "the folder does not exist"),
-        (["--json", "."], "is a folder"),
+        (["--json", "folder.json"], "is a folder"),
         (["--scaled", "cubes"], "no scaling 'cubes'; expected some of default"),
         (["--time-limit", "0"], "--time-limit 0.0; expected a number above 0"),
         (["--jobs", "0"], "expected at least 1"),
     ],
 )
-def test_bad_options(data, args, message):
+def test_bad_options(data, args, message, monkeypatch):
+    monkeypatch.chdir(data.parent)
+    (data.parent / "folder.json").mkdir()
     result = run(data, *args)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -136,7 +157,8 @@ def test_bad_options(data, args, message):
 
 def test_unknown_set_lists_the_known(data, monkeypatch):
     monkeypatch.delenv("MANYVIEW_DATA", raising=False)
-    assert "set MANYVIEW_DATA" in run("foks").stderr
+    assert "did you mean fox?" in run("foxx").stderr
+    assert "MANYVIEW_DATA names the folder" in run("foxx").stderr
     monkeypatch.setenv("MANYVIEW_DATA", str(data.parent))
     result = run("foks")
     assert result.exit_code == 2

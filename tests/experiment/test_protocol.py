@@ -96,6 +96,25 @@ def test_preprocessings_are_rows_of_their_own():
     assert [row.params.get("normalize", "absent") for row in rows] == ["absent", None, "columns"]
 
 
+def test_what_a_method_does_by_itself_is_not_done_twice():
+    rows = summarise(compare([METHOD], [DATA], repeats=2, preprocessings=("default", "rows")))
+    assert [row.n_runs for row in rows] == [2]
+
+
+def test_settings_are_not_mixed_in_a_row():
+    runs = compare([METHOD], [DATA], repeats=1)
+    other = compare([Method("labeller", Labeller, {"right": 0.4})], [DATA], repeats=1)
+    assert [row.params["right"] for row in summarise(runs + other)] == [0.3, 0.4]
+
+
+def test_the_same_data_under_two_names_are_run_once_and_shown_twice():
+    Labeller.fits = 0
+    other = Dataset(EASY.views, EASY.y, name="other")
+    runs = compare([METHOD], [DATA, other], repeats=3)
+    assert Labeller.fits == 3
+    assert [run.data for run in runs] == ["easy"] * 3 + ["other"] * 3
+
+
 def test_a_fit_that_serves_all_seeds_is_done_once_and_counts_for_each():
     Relabeller.fits = 0
     runs = compare([Method("relabeller", Relabeller, {"right": 0.5})], [DATA], repeats=5)
@@ -152,3 +171,20 @@ def test_repeats_and_classes_are_needed():
         compare([], [Dataset(EASY.views, None, name="bare")], repeats=1)
     with pytest.raises(ValueError, match="two data sets are called 'easy'"):
         compare([], [DATA, DATA], repeats=1)
+    with pytest.raises(ValueError, match="two methods are called 'labeller'"):
+        compare([METHOD, METHOD], [DATA], repeats=1)
+    with pytest.raises(ValueError, match="n_jobs=-1; expected at least 1"):
+        compare([METHOD], [DATA], repeats=1, n_jobs=-1)
+    with pytest.raises(ValueError, match="no scaling 'cubes'"):
+        compare([METHOD], [DATA], repeats=1, preprocessings=("cubes",))
+
+
+@pytest.mark.parametrize("error", [KeyError("k"), IndexError(), TypeError("t"), MemoryError()])
+def test_an_error_of_any_kind_is_a_row(error):
+    class Broken(Labeller):
+        def fit(self, views):
+            raise error
+
+    (run,) = compare([Method("broken", Broken)], [DATA], repeats=1)
+    assert type(error).__name__ in run.error
+    assert not run.scores

@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -57,6 +58,24 @@ def test_a_line_that_was_cut_off_is_left_out_and_the_rest_goes_on(path, cut):
         results.add(RUN)
     assert len(read_runs(path)) == 4 - lost
     assert path.read_bytes().startswith(whole[:-cut])
+
+
+@pytest.mark.parametrize("kept", [1, 12, 50])
+def test_a_file_cut_off_in_its_first_line_begins_anew(path, kept):
+    filled(path, 1)
+    path.write_bytes(path.read_bytes()[:kept])
+    with ResultsFile(path) as results:
+        assert results.runs == []
+        results.add(RUN)
+    with ResultsFile(path) as results:
+        assert len(results.runs) == 1
+
+
+def test_of_a_run_that_was_done_again_the_last_counts(path):
+    with ResultsFile(path) as results:
+        results.add(replace(RUN, scores={}, error="stopped at the time limit of 1 s"))
+        last = results.add(RUN)
+    assert read_runs(path) == [last]
 
 
 def test_a_damaged_line_is_named_and_nothing_is_overwritten(path):

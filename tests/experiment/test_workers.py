@@ -1,10 +1,13 @@
 import multiprocessing
+import subprocess
+import sys
 import threading
+import time
 
-import pytest
+import psutil
 
 from manyview import KCTD, RMKMC, SEC
-from manyview.datasets import Dataset, make_views
+from manyview.datasets import Dataset, make_views, write_views
 from manyview.experiment import Limits, Listener, Method, compare, summarise
 
 EASY = make_views(60, 3, (6, 5), random_state=0)
@@ -60,6 +63,23 @@ def test_a_process_that_is_killed_is_a_row_and_the_others_go_on():
     assert fine.n_runs == 1
 
 
-def test_a_defect_is_raised():
-    with pytest.raises(TypeError, match="no_such_parameter"):
-        compare([Method("RMKMC", RMKMC, {"no_such_parameter": 1})], [DATA], repeats=1, n_jobs=1)
+def test_an_error_of_any_kind_is_a_row():
+    broken = Method("broken", RMKMC, {"no_such_parameter": 1})
+    (row,) = summarise(compare([broken], [DATA], repeats=1, n_jobs=1))
+    assert "TypeError: " in row.errors[0]
+    assert "no_such_parameter" in row.errors[0]
+
+
+def test_processes_end_with_their_parent(tmp_path):
+    path = tmp_path / "large.npz"
+    write_views(path, LARGE.views, LARGE.y)
+    command = [sys.executable, "-m", "manyview", "compare", str(path), "--methods", "KCTD", "-j1"]
+    parent = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    children = []
+    while not any("spawn_main" in " ".join(child.cmdline()) for child in children):
+        time.sleep(0.2)
+        children = psutil.Process(parent.pid).children()
+    time.sleep(2.0)
+    parent.kill()
+    parent.wait()
+    assert psutil.wait_procs(children, timeout=20)[1] == []

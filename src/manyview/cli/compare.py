@@ -12,6 +12,7 @@ from rich.table import Table
 
 from manyview import __version__
 from manyview.cli.errors import InterruptionError
+from manyview.cli.labels_file import check_folder
 from manyview.cli.live import shown_progress
 from manyview.cli.named_data import find_dataset
 from manyview.cli.tables import new_console, print_parts, table
@@ -54,15 +55,34 @@ class Outputs:
     def runs_file(self) -> Path | None:
         """Return where runs are kept."""
         beside = self.json or self.report
-        return self.results or (beside.with_suffix(".jsonl") if beside else None)
+        if self.results or beside is None:
+            return self.results
+        return beside.with_suffix(".runs.jsonl" if beside.suffix == ".jsonl" else ".jsonl")
 
     def check(self) -> None:
-        """Refuse folders that are not there, before any work is done."""
-        for path in (self.results, self.json, self.report):
-            if path is not None and not path.resolve().parent.is_dir():
+        """Refuse what cannot be written, or would replace something else, before any work."""
+        paths = [path for path in (self.runs_file(), self.json, self.report) if path is not None]
+        for path in paths:
+            folder = path.resolve().parent
+            if not folder.is_dir():
                 raise ValueError(f"{path}: the folder does not exist")
-            if path is not None and path.is_dir():
+            if path.is_dir():
                 raise ValueError(f"{path} is a folder; expected a file to write")
+            check_folder(folder)
+        if len({path.resolve() for path in paths}) < len(paths):
+            raise ValueError("--results, --json and --report name the same file; expected others")
+        _refuse_another(self.json, b'{\n "manyview"', "the JSON file of a comparison")
+        _refuse_another(self.report, b"<!doctype html>", "a report")
+
+
+def _refuse_another(path: Path | None, beginning: bytes, what: str) -> None:
+    """Refuse to replace a file that is not what a comparison writes there."""
+    if path is None or not path.exists():
+        return
+    with path.open("rb") as file:
+        begins = file.read(len(beginning))
+    if begins and begins.lower() != beginning:
+        raise ValueError(f"{path} exists and is not {what}; give another file")
 
 
 def compare_files(
@@ -73,6 +93,7 @@ def compare_files(
     tune: bool,
     preprocessings: Sequence[str],
     n_jobs: int,
+    n_threads: int,
     limits: Limits,
     outputs: Outputs,
     quiet: bool,
@@ -93,6 +114,8 @@ def compare_files(
         How views are scaled, a row each.
     n_jobs : int
         Processes side by side.
+    n_threads : int
+        Threads of linear algebra in each.
     limits : Limits
         Of time and memory of a run.
     outputs : Outputs
@@ -116,21 +139,24 @@ def compare_files(
             tune=tune,
             preprocessings=preprocessings,
             n_jobs=n_jobs,
+            n_threads=n_threads,
             limits=limits,
             results=results,
             listener=listener,
         )
-    if outputs.json is not None:
-        _write_json(outputs.json, runs)
     rows = summarise(runs)
     tables = [comparison_table(dataset.name, rows) for dataset in datasets]
     errors = [f"{r.method} on {r.data}: {e}" for r in rows for e in r.errors]
-    print_parts(new_console(), *tables, *_notes(rows), *ranking_tables(rows), *errors)
-    if outputs.report is not None:
-        from manyview.report import write_report  # plotly takes a while to import
+    try:
+        print_parts(new_console(), *tables, *_notes(rows), *ranking_tables(rows), *errors)
+    finally:  # also where nobody reads the tables any more
+        if outputs.json is not None:
+            _write_json(outputs.json, runs)
+        if outputs.report is not None:
+            from manyview.report import write_report  # plotly takes a while to import
 
-        sessions = results.sessions if results else None
-        write_report(outputs.report, runs, datasets, sessions=sessions)
+            sessions = results.sessions if results else None
+            write_report(outputs.report, runs, datasets, sessions=sessions)
 
 
 def methods_named(names: str) -> list[Method]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -29,10 +30,15 @@ class Commands(TyperGroup):
         if not (sys.argv[1:] if args is None else args):
             args = ["--help"]
         options["standalone_mode"] = False
+        signal.signal(signal.SIGTERM, _interrupt)
         run = super().main
         with _warnings_as_lines():
             code = _exit_code(lambda: run(args, *rest, **options))
         sys.exit(code)
+
+
+def _interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt  # a polite end is one like Ctrl-C: what is done is kept, and told
 
 
 def _exit_code(run: Callable[[], Any]) -> int:

@@ -23,11 +23,11 @@ def shown_progress(*, shown: bool, title: str = "compare") -> Iterator[Listener]
         yield Listener()
     elif sys.stderr.isatty():
         with Progress(
-            TextColumn("{task.description}"),
+            TextColumn("{task.description}", markup=False),
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
             TimeElapsedColumn(),
-            TextColumn("{task.fields[word]}"),
+            TextColumn("{task.fields[word]}", markup=False),
             console=new_console(stderr=True),
         ) as progress:
             yield _OnTerminal(progress, title)

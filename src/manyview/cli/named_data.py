@@ -37,14 +37,11 @@ def find_dataset(name: str) -> Dataset:
     if name in NEWS:
         return NEWS[name]()
     folder = os.environ.get("MANYVIEW_DATA")
-    if not folder:
-        raise ValueError(
-            f"no file {name!r}; for sets by name, set MANYVIEW_DATA to the folder of their files"
-        )
-    path = Path(folder) / f"{name}.npz"
-    if not path.exists():
-        known = [*sorted(found.stem for found in Path(folder).glob("*.npz")), "digits"]
-        near = get_close_matches(name, known, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ";"
-        raise ValueError(f"no set {name!r} in {folder}{hint} there are {', '.join(known)}")
-    return read_views(path)
+    files = {path.stem: path for path in sorted(Path(folder).glob("*.npz"))} if folder else {}
+    if name in files:
+        return read_views(files[name])
+    known = list(dict.fromkeys([*files, *NEWS, "digits"]))
+    near = get_close_matches(name, known, n=1)
+    hint = f"; did you mean {near[0]}?" if near else ";"
+    more = "" if folder else ". MANYVIEW_DATA names the folder of others"
+    raise ValueError(f"no file or set {name!r}{hint} there are {', '.join(known)}{more}")

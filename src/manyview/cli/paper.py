@@ -30,8 +30,9 @@ def reproduce_paper(
     tune: bool,
     preprocessings: Sequence[str],
     n_jobs: int,
+    n_threads: int,
     limits: Limits,
-    growth_seconds: float,
+    growth_limits: Limits,
     quiet: bool,
 ) -> None:
     """Make the tables and figures, and print the table.
@@ -42,10 +43,10 @@ def reproduce_paper(
         Folder of what is made; runs that it holds are not done again.
     data : sequence of str
         Names or files of the sets; by default those of the paper.
-    repeats, tune, preprocessings, n_jobs, limits
+    repeats, tune, preprocessings, n_jobs, n_threads, limits
         As for a comparison.
-    growth_seconds : float
-        Most that a fit for the figure of times may take.
+    growth_limits : Limits
+        Of a fit for the figure of times.
     quiet : bool
         Whether to leave out the progress.
     """
@@ -68,8 +69,9 @@ def reproduce_paper(
                 tune=tune,
                 preprocessings=preprocessings,
                 n_jobs=n_jobs,
+                n_threads=n_threads,
                 limits=limits,
-                growth_limits=Limits(growth_seconds, limits.bytes),
+                growth_limits=growth_limits,
                 listener=listener,
             )
         except KeyboardInterrupt:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 __all__ = ["Limits"]
 
-_STOPPED = "stopped at the"
+_STOPPED = r"stopped at the (?P<what>time|memory) limit of (?P<limit>\S+) (s|GB)"
 _ENDED = "the process"
 
 
@@ -33,19 +34,16 @@ class Limits:
     def exceeded(self, seconds: float, held: int) -> str:
         """Return why a run must stop, or an empty string."""
         if self.seconds is not None and seconds > self.seconds:
-            return self._time_reason()
+            return f"stopped at the time limit of {self.seconds:g} s"
         if self.bytes is not None and held > self.bytes:
-            return self._memory_reason()
+            return f"stopped at the memory limit of {self.bytes / 1e9:g} GB"
         return ""
 
     def would_differ(self, error: str) -> bool:
-        """Whether a run that failed so might not, within these limits."""
-        if error.startswith(_STOPPED):
-            return error not in (self._time_reason(), self._memory_reason())
-        return error.startswith(_ENDED)
-
-    def _time_reason(self) -> str:
-        return f"{_STOPPED} time limit of {self.seconds:g} s" if self.seconds else ""
-
-    def _memory_reason(self) -> str:
-        return f"{_STOPPED} memory limit of {self.bytes / 1e9:g} GB" if self.bytes else ""
+        """Whether a run that failed so might not, within these limits: it had less of something."""
+        found = re.fullmatch(_STOPPED, error)
+        if found is None:
+            return error.startswith(_ENDED)
+        limit = self.seconds if found["what"] == "time" else self.bytes
+        scale = 1.0 if found["what"] == "time" else 1e9
+        return limit is None or limit > float(found["limit"]) * scale

@@ -7,7 +7,7 @@ of a grid with the best mean accuracy on some seeds, reported on others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,10 @@ from manyview.experiment.results import ResultsFile
 from manyview.experiment.run import Protocol, Run
 from manyview.experiment.tasks import Task, perform
 
-__all__ = ["TUNING_SEED", "Listener", "compare"]
+__all__ = ["PREPROCESSINGS", "TUNING_SEED", "Listener", "compare"]
 
 TUNING_SEED = 1000
+PREPROCESSINGS = ("default", "none", "rows", "columns")
 
 
 class Listener:
@@ -47,6 +48,7 @@ def compare(
     tuning_repeats: int = 3,
     preprocessings: Sequence[str] = ("default",),
     n_jobs: int | None = None,
+    n_threads: int = 1,
     limits: Limits | None = None,
     results: ResultsFile | None = None,
     listener: Listener | None = None,
@@ -69,6 +71,9 @@ def compare(
         samples of unit length, by standardised features.
     n_jobs : int or None
         Processes side by side; None does all in this one, without limits.
+    n_threads : int
+        Threads of linear algebra in each of the processes: one by default, so that times of runs
+        do not depend on what runs beside them.
     limits : Limits, optional
         Of time and memory of a run.
     results : ResultsFile, optional
@@ -81,30 +86,35 @@ def compare(
     list of Run
         The reported runs, by data set, method, preprocessing and protocol.
     """
-    _check(datasets, repeats, tuning_repeats)
+    _check_data(datasets)
+    _check(methods, repeats, tuning_repeats, preprocessings, n_jobs)
+    prints = {dataset.name: fingerprint(dataset) for dataset in datasets}
     plan = _Plan(
         {dataset.name: dataset for dataset in datasets},
         results,
         listener or Listener(),
         n_jobs,
+        n_threads,
         limits or Limits(),
     )
-    cells = [
-        _Cell(method, dataset.name, fingerprint(dataset), preprocessing)
-        for dataset in datasets
-        for method in methods
-        for preprocessing in preprocessings
-    ]
+    cells = list(
+        dict.fromkeys(
+            _Cell(method, dataset.name, prints[dataset.name], _meant(method, preprocessing))
+            for dataset in datasets
+            for method in methods
+            for preprocessing in preprocessings
+        )
+    )
     tunable = [cell for cell in cells if tune and cell.method.grid]
     seeds = tuple(range(repeats))
-    other_seeds = tuple(range(TUNING_SEED, TUNING_SEED + tuning_repeats))
+    first_other = max(TUNING_SEED, repeats)
+    other_seeds = tuple(range(first_other, first_other + tuning_repeats))
     first = [task for cell in cells for task in cell.tasks("default", {}, seeds)]
     for cell in tunable:
         for setting in cell.method.grid:
             first += cell.tasks("selection", setting, other_seeds)
-    plan.listener.planned(
-        sum(len(task.seeds) for task in first) + repeats * len(tunable), plan.known(first)
-    )
+    keys = {run.key for task in first for run in task.runs()}
+    plan.listener.planned(len(keys) + repeats * len(tunable), len(keys & plan.runs.keys()))
     plan.perform(first)
     chosen = {cell: cell.chosen(plan.runs.values()) for cell in tunable}
     tuned = [task for cell in tunable for task in cell.tasks("tuned", chosen[cell], seeds)]
@@ -115,7 +125,14 @@ def compare(
         wanted += [task.runs() for task in cell.tasks("default", {}, seeds)]
         if cell in chosen:
             wanted += [task.runs() for task in cell.tasks("tuned", chosen[cell], seeds)]
-    return [plan.runs[run.key] for runs in wanted for run in runs]
+    # a file may hold the same data under another name
+    return [replace(plan.runs[run.key], data=run.data) for runs in wanted for run in runs]
+
+
+def _meant(method: Method, preprocessing: str) -> str:
+    """Return ``"default"`` also where what is asked for is what the method does by itself."""
+    own = method.default_preprocessing or "none"
+    return "default" if preprocessing == own else preprocessing
 
 
 @dataclass(frozen=True)
@@ -129,6 +146,12 @@ class _Cell:
 
     def __hash__(self) -> int:
         return hash((self.method.name, self.data, self.preprocessing))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Cell) and (
+            (self.method.name, self.data, self.preprocessing)
+            == (other.method.name, other.data, other.preprocessing)
+        )
 
     def tasks(
         self, protocol: Protocol, setting: Mapping[str, Any], seeds: tuple[int, ...]
@@ -144,16 +167,14 @@ class _Cell:
 
     def chosen(self, runs: Iterable[Run]) -> Mapping[str, Any]:
         """Return the setting of the grid with the best mean accuracy in the runs of selection."""
-        scores: dict[str, list[float]] = {}
+        scores: dict[tuple[str, ...], list[float]] = {}
         for run in runs:
             if run.protocol == "selection":
-                place = repr((run.method, run.fingerprint, dict(run.params)))
-                scores.setdefault(place, []).append(run.scores.get("acc", 0.0))
+                scores.setdefault(run.key[:4], []).append(run.scores.get("acc", 0.0))
 
         def accuracy(setting: Mapping[str, Any]) -> float:
-            (task, *_) = self.tasks("selection", setting, (0,))
-            place = repr((self.method.name, self.fingerprint, dict(task.params)))
-            return float(np.mean(scores[place]))
+            (run,) = self.tasks("selection", setting, (0,))[0].runs()
+            return float(np.mean(scores[run.key[:4]]))
 
         return max(self.method.grid, key=accuracy)
 
@@ -166,6 +187,7 @@ class _Plan:
     results: ResultsFile | None
     listener: Listener
     n_jobs: int | None
+    n_threads: int
     limits: Limits
     runs: dict[tuple[str, str, str, str, int], Run] = field(default_factory=dict)
 
@@ -174,17 +196,18 @@ class _Plan:
             if not self.limits.would_differ(run.error):
                 self.runs[run.key] = run
 
-    def known(self, tasks: Sequence[Task]) -> int:
-        return sum(run.key in self.runs for task in tasks for run in task.runs())
-
     def perform(self, tasks: Sequence[Task]) -> None:
-        for run in self._done([left for task in tasks for left in self._left(task)]):
+        taken: set[tuple[str, str, str, str, int]] = set()
+        for run in self._done([left for task in tasks for left in self._left(task, taken)]):
             kept = run if self.results is None else self.results.add(run)
             self.runs[kept.key] = kept
             self.listener.finished(kept)
 
-    def _left(self, task: Task) -> list[Task]:
-        seeds = tuple(run.seed for run in task.runs() if run.key not in self.runs)
+    def _left(self, task: Task, taken: set[tuple[str, str, str, str, int]]) -> list[Task]:
+        """Return the part of a task that is neither there nor taken, and take it."""
+        left = [run for run in task.runs() if run.key not in self.runs and run.key not in taken]
+        taken.update(run.key for run in left)
+        seeds = tuple(run.seed for run in left)
         if not seeds:
             return []
         return [Task(task.method, task.data, task.fingerprint, task.protocol, task.params, seeds)]
@@ -205,16 +228,36 @@ class _Plan:
             tasks,
             self.datasets,
             n_jobs=self.n_jobs,
+            n_threads=self.n_threads,
             limits=self.limits,
             on_start=self.listener.started,
         )
 
 
-def _check(datasets: Sequence[Dataset], repeats: int, tuning_repeats: int) -> None:
+def _check(
+    methods: Sequence[Method],
+    repeats: int,
+    tuning_repeats: int,
+    preprocessings: Sequence[str],
+    n_jobs: int | None,
+) -> None:
+    called = [method.name for method in methods]
+    for name in called:
+        if called.count(name) > 1:
+            raise ValueError(f"two methods are called {name!r}")
+    if n_jobs is not None and n_jobs < 1:
+        raise ValueError(f"n_jobs={n_jobs}; expected at least 1, or None")
+    for preprocessing in preprocessings:
+        if preprocessing not in PREPROCESSINGS:
+            expected = ", ".join(PREPROCESSINGS)
+            raise ValueError(f"no scaling {preprocessing!r}; expected some of {expected}")
     if repeats < 1:
         raise ValueError(f"repeats={repeats}; expected at least 1")
     if tuning_repeats < 1:
         raise ValueError(f"tuning_repeats={tuning_repeats}; expected at least 1")
+
+
+def _check_data(datasets: Sequence[Dataset]) -> None:
     names = [dataset.name for dataset in datasets]
     for dataset in datasets:
         if dataset.y is None:

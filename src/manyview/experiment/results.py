@@ -20,6 +20,7 @@ from manyview.experiment.run import Run
 __all__ = ["ResultsFile", "read_runs"]
 
 _FORMAT = "manyview results"
+_BEGINNING = f'{{"format": "{_FORMAT}"'
 _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 
@@ -50,15 +51,21 @@ class ResultsFile:
         self._session = -1
 
     def __enter__(self) -> ResultsFile:
-        content = _read(self.path) if self.path.exists() else _Content([], [], whole=True)
-        self.runs = content.runs_of_this_version()
-        self.sessions = [*content.sessions, _session()]
-        self._session = len(content.sessions)
         self._file = self.path.open("a", encoding="utf-8")
-        _lock(self._file, self.path)
-        if not content.whole:
-            self._file.write("\n")
-        self._write(self.sessions[-1])
+        try:
+            _lock(self._file, self.path)
+            content = _read(self.path)
+            self.runs = content.runs_of_this_version()
+            self.sessions = [*content.sessions, _session()]
+            self._session = len(content.sessions)
+            if not content.whole and content.sessions:
+                self._file.write("\n")
+            elif not content.whole:
+                self._file.truncate(0)
+            self._write(self.sessions[-1])
+        except BaseException:
+            self._file.close()
+            raise
         return self
 
     def __exit__(
@@ -97,14 +104,14 @@ def read_runs(path: str | os.PathLike[str]) -> list[Run]:
     Returns
     -------
     list of Run
-        In the order in which they were done.
+        In the order in which they were done; of one that was done again, the last.
 
     Raises
     ------
     ValueError
         If it is not a results file, or one line of it cannot be read.
     """
-    return _read(Path(path)).runs
+    return list({run.key: run for run in _read(Path(path)).runs}.values())
 
 
 @dataclass
@@ -137,7 +144,9 @@ def _read(path: Path) -> _Content:
             if not 0 <= run.session < len(content.sessions):
                 raise ValueError(f"there is no session {run.session} before it")
             content.runs.append(run)
-        except (ValueError, KeyError, TypeError, AttributeError, IndexError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+            if last and (_BEGINNING.startswith(line) or line.startswith(_BEGINNING)):
+                continue  # cut off while the file was made: it holds nothing yet
             if number == 1:
                 raise ValueError(f"{path} is not a results file of manyview: {error}") from error
             if last or _cut_off(line, lines, number):
@@ -186,5 +195,4 @@ def _lock(file: IO[str], path: Path) -> None:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        file.close()
         raise ValueError(f"{path} is being written by another process") from error

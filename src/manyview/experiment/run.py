@@ -85,4 +85,7 @@ class Run:
         strange = sorted(set(record) - known)
         if strange:
             raise ValueError(f"a run has no field {strange[0]!r}")
+        for name in ("params", "scores"):
+            if not isinstance(record.get(name, {}), Mapping):
+                raise ValueError(f"{name} of a run are {record[name]!r}")
         return cls(**{**record, "objective": tuple(record.get("objective", ()))})

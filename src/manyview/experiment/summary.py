@@ -66,10 +66,10 @@ class Row:
 
 
 def summarise(runs: Sequence[Run]) -> list[Row]:
-    """Return a row for each method, data set, preprocessing and protocol, as runs have them."""
-    groups: dict[tuple[str, str, str, str], list[Run]] = {}
+    """Return a row for each method with its parameters, data set and protocol, in order."""
+    groups: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
-        key = run.method, run.data, run.protocol, run.preprocessing
+        key = run.method, run.data, run.protocol, run.preprocessing, run.key[3]
         groups.setdefault(key, []).append(run)
     return [_row(group) for group in groups.values()]
 

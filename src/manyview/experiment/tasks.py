@@ -19,7 +19,7 @@ from manyview.metrics import score_all
 
 __all__ = ["Task", "perform"]
 
-_FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError, MemoryError, RuntimeError)
+_TELLING = (ValueError, MemoryError)  # whose messages are written for users
 
 
 @dataclass(frozen=True)
@@ -85,10 +85,13 @@ def perform(task: Task, dataset: Dataset) -> Iterator[Run]:
                     labels = estimator.fit(dataset.views).labels_
                 else:
                     labels = fitted.relabelled(run.seed)
+                scores = score_all(dataset.y, labels)
+                n_iter = getattr(estimator, "n_iter_", None)
+                objective = tuple(map(float, getattr(estimator, "objective_", ())))
             except InterruptWarning:  # what was reached is no result of the method
                 raise KeyboardInterrupt from None
-            except _FAILURES as error:
-                yield replace(run, error=str(error) or type(error).__name__)
+            except Exception as error:  # one run that fails does not stop the others
+                yield replace(run, error=_reason(error))
                 continue
         if fitted is not None:
             usage.seconds += shared.seconds
@@ -96,12 +99,19 @@ def perform(task: Task, dataset: Dataset) -> Iterator[Run]:
             usage.peak_bytes = max(usage.peak_bytes, shared.peak_bytes)
         yield replace(
             run,
-            scores=score_all(dataset.y, labels),
+            scores=scores,
             seconds=usage.seconds,
             cpu_seconds=usage.cpu_seconds,
             peak_bytes=usage.peak_bytes,
-            n_iter=getattr(estimator, "n_iter_", None),
-            objective=tuple(map(float, getattr(estimator, "objective_", ()))),
+            n_iter=None if n_iter is None else int(n_iter),
+            objective=objective,
         )
         if fitted is None and hasattr(estimator, "relabelled"):
             fitted, shared = estimator, usage
+
+
+def _reason(error: Exception) -> str:
+    name = type(error).__name__
+    if isinstance(error, _TELLING):
+        return str(error) or name
+    return f"{name}: {error}"

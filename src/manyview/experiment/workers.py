@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -30,6 +32,7 @@ def perform_all(
     datasets: Mapping[str, Dataset],
     *,
     n_jobs: int,
+    n_threads: int,
     limits: Limits,
     on_start: Callable[[Task], None] = lambda task: None,
 ) -> Iterator[Run]:
@@ -41,8 +44,9 @@ def perform_all(
     datasets : mapping of str to Dataset
         By name.
     n_jobs : int
-        Processes side by side. The processors are shared out among them: each holds its linear
-        algebra to its part of the threads.
+        Processes side by side.
+    n_threads : int
+        Threads to which each of them holds its linear algebra.
     limits : Limits
         A run beyond them is stopped and is a run with that reason.
     on_start : callable
@@ -53,8 +57,7 @@ def perform_all(
     Run
     """
     waiting = deque(tasks)
-    threads = max(1, (os.cpu_count() or 1) // n_jobs)
-    workers = [_Worker(datasets, threads) for _ in range(min(n_jobs, len(waiting)))]
+    workers = [_Worker(datasets, n_threads) for _ in range(min(n_jobs, len(waiting)))]
     try:
         while waiting or any(worker.left for worker in workers):
             for worker in workers:
@@ -107,8 +110,6 @@ class _Worker:
             self._process.join()
             yield from self._fail(f"the process ended with code {self._process.exitcode}")
             return
-        if isinstance(run, BaseException):
-            raise run
         if run is None:  # warm, and about to begin
             self._warm = True
         else:
@@ -147,9 +148,8 @@ class _Worker:
 
 
 def _serve(connection: Connection, datasets: dict[str, Dataset], threads: int) -> None:
-    import signal
-
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its processes
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     with threadpool_limits(threads):
         while True:
             try:
@@ -157,8 +157,13 @@ def _serve(connection: Connection, datasets: dict[str, Dataset], threads: int) -
             except EOFError:
                 return
             connection.send(None)
-            try:
-                for run in perform(task, datasets[task.data]):
-                    connection.send(run)
-            except Exception as error:  # a defect, which the parent raises
-                connection.send(error)
+            for run in perform(task, datasets[task.data]):
+                connection.send(run)
+
+
+def _end_with_parent() -> None:
+    """End this process when its parent has, however that ended: nobody would take the result."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import partial
@@ -75,6 +76,7 @@ def reproduce(
     tune: bool,
     preprocessings: Sequence[str],
     n_jobs: int,
+    n_threads: int,
     limits: Limits,
     growth_limits: Limits,
     listener: Callable[[str], Listener],
@@ -97,6 +99,8 @@ def reproduce(
         See :func:`manyview.experiment.compare`.
     n_jobs : int
         Runs of the table side by side; times are taken one at a time.
+    n_threads : int
+        Threads of linear algebra in a run.
     limits, growth_limits : Limits
         Of a run of the table, and of one of the figure of times.
     listener : callable
@@ -116,6 +120,7 @@ def reproduce(
             tune=tune,
             preprocessings=preprocessings,
             n_jobs=n_jobs,
+            n_threads=n_threads,
             limits=limits,
             results=results,
             listener=listener("table"),
@@ -144,13 +149,16 @@ def reproduce(
         *_significance(folder, runs, rows),
         _figure(folder / "table.png", partial(plot_comparison, rows)),
         *(
-            _figure(folder / f"convergence-{data}.png", partial(_plot_convergence, data, curves))
+            _figure(
+                folder / f"convergence-{_file_name(data)}.png",
+                partial(_plot_convergence, data, curves),
+            )
             for data in dict.fromkeys(data for data, _ in curves)
         ),
         *(
-            _figure(folder / f"times-{growth.data}.png", partial(_plot_times, growth))
+            _figure(folder / f"times-{_file_name(growth.data)}.png", partial(_plot_times, growth))
             for growth in growths
-            if not np.isnan(list(growth.seconds.values())).all()
+            if len(growth.sizes) > 1 and not np.isnan(list(growth.seconds.values())).all()
         ),
     ]
     return Reproduced(rows, files, slowest)
@@ -178,9 +186,13 @@ def _significance(folder: Path, runs: Sequence[Run], rows: Sequence[Row]) -> lis
         files.append(_figure(folder / "ranks.png", draw))
     if found:
         intervals = {each.other: (each.mean, each.low, each.high) for each in found}
-        draw = partial(plot_paired_differences, intervals, xlabel="NMI of MMC less that of")
+        draw = partial(plot_paired_differences, intervals, xlabel="NMI of MMC less its own")
         files.append(_figure(folder / "differences.png", draw))
     return files
+
+
+def _file_name(data: str) -> str:
+    return re.sub(r"[^\w.-]+", "_", data)[:80]
 
 
 def _sizes(dataset: Dataset) -> list[int]:
