@@ -17,7 +17,7 @@ from typing import IO, Any
 from manyview import __version__
 from manyview.experiment.run import Run
 
-__all__ = ["ResultsFile", "read_runs"]
+__all__ = ["ResultsFile", "read_runs", "session_here"]
 
 _FORMAT = "manyview results"
 _BEGINNING = f'{{"format": "{_FORMAT}"'
@@ -56,7 +56,7 @@ class ResultsFile:
             _lock(self._file, self.path)
             content = _read(self.path)
             self.runs = content.runs_of_this_version()
-            self.sessions = [*content.sessions, _session()]
+            self.sessions = [*content.sessions, session_here()]
             self._session = len(content.sessions)
             if not content.whole and content.sessions:
                 self._file.write("\n")
@@ -171,7 +171,8 @@ def _cut_off(line: str, lines: Sequence[str], number: int) -> bool:
     return not line or (line.startswith("{") and follower.startswith('{"format"'))
 
 
-def _session() -> dict[str, Any]:
+def session_here() -> dict[str, Any]:
+    """Return versions and machine of this process, as a results file holds them."""
     return {
         "format": _FORMAT,
         "manyview": __version__,

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import platform
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from importlib.metadata import version
 from typing import Any
 
-from manyview import __version__
 from manyview.experiment import Run
+from manyview.experiment.results import session_here
 
 __all__ = ["described_sessions", "seeds_of", "spans"]
-
-_LIBRARIES = ("numpy", "scipy", "scikit-learn")
 
 Facts = list[tuple[str, str]]
 
@@ -62,26 +57,13 @@ def described_sessions(
     list of (str, list of (str, str))
     """
     if not sessions:
-        return [("The process that wrote this page", _facts(_here()))]
+        return [("The process that wrote this page", _facts(session_here()))]
     counts = Counter(run.session for run in runs if 0 <= run.session < len(sessions))
     described = []
     for at, count in sorted(counts.items()):
         title = f"Session {at + 1}: {count} run{'s' if count > 1 else ''}"
         described.append((title, _facts(sessions[at])))
-    return described or [("The process that wrote this page", _facts(_here()))]
-
-
-def _here() -> dict[str, Any]:
-    return {
-        "manyview": __version__,
-        "python": platform.python_version(),
-        "libraries": {name: version(name) for name in _LIBRARIES},
-        "machine": {
-            "system": platform.platform(),
-            "processor": platform.processor() or platform.machine(),
-            "cpus": os.cpu_count(),
-        },
-    }
+    return described or [("The process that wrote this page", _facts(session_here()))]
 
 
 def _facts(session: Mapping[str, Any]) -> Facts:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from manyview.datasets import Dataset
+from manyview.iterate import InterruptWarning
 from manyview.metrics import score_all
 from manyview.mmc import MMC
 from manyview.report.charts import Chart
@@ -116,7 +117,11 @@ def fitted(dataset: Dataset, seed: int = 0) -> tuple[MMC, list[str]]:
     """
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
-        model = MMC(np.unique(np.asarray(dataset.y)).size, random_state=seed).fit(dataset.views)
+        warnings.simplefilter("error", InterruptWarning)
+        try:
+            model = MMC(np.unique(np.asarray(dataset.y)).size, random_state=seed).fit(dataset.views)
+        except InterruptWarning:  # a page shows whole fits only
+            raise KeyboardInterrupt from None
     return model, [
         str(warning.message)
         for warning in caught
