@@ -21,7 +21,6 @@ __all__ = ["harmonic_weights", "landmark_graph", "neighbour_graph"]
 Matrix = npt.NDArray[np.floating[Any]]
 
 PART_OF_CLUSTER = 0.5
-N_NEAR_LANDMARKS = 5
 _FEWEST = 5
 _CHUNK = 256
 _NOTHING = 1e-24  # part of the largest mean square below which a feature is constant zero
@@ -53,8 +52,11 @@ def neighbour_graph(engine: Engine, n_clusters: int) -> Any:
     return sp.csr_array(graph + graph.T)
 
 
-def landmark_graph(engine: Engine, landmarks: npt.NDArray[np.intp]) -> Any:
-    """Return the graph of each sample's nearest landmarks.
+def landmark_graph(engine: Engine, landmarks: npt.NDArray[np.intp], n_clusters: int) -> Any:
+    """Return the graph of each sample's nearest landmarks, at every scale as for neighbours.
+
+    From a sample over a landmark to another sample is two steps, so that the reach is half of
+    that of neighbours: a quarter of the landmarks of an average cluster.
 
     Parameters
     ----------
@@ -62,14 +64,17 @@ def landmark_graph(engine: Engine, landmarks: npt.NDArray[np.intp]) -> Any:
         The samples.
     landmarks : ndarray of int
         Samples that stand for those around them.
+    n_clusters : int
+        Number of clusters.
 
     Returns
     -------
     csr_array of shape (n_samples, n_landmarks)
-        Weights, the same for all of a sample's nearest landmarks.
+        Weights.
     """
-    count = min(N_NEAR_LANDMARKS, landmarks.size)
-    return _nearest(engine, landmarks, np.full(count, 1.0 / count), itself=True)
+    most = int(np.ceil(0.5 * PART_OF_CLUSTER * landmarks.size / n_clusters))
+    count = min(max(most, _FEWEST), landmarks.size)
+    return _nearest(engine, landmarks, harmonic_weights(count), itself=True)
 
 
 def harmonic_weights(count: int) -> npt.NDArray[np.float64]:

@@ -40,7 +40,7 @@ def graph_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> La
     else:
         count = min(n, max(N_LANDMARKS, 2 * n_clusters))
         landmarks = np.sort(rng.choice(n, count, replace=False))
-        embedding = landmark_embedding(landmark_graph(engine, landmarks), n_clusters)
+        embedding = landmark_embedding(landmark_graph(engine, landmarks, n_clusters), n_clusters)
     return cluster_rows(unit_rows(embedding), n_clusters, rng)[0]
 
 

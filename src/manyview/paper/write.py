@@ -196,9 +196,9 @@ def _file_name(data: str) -> str:
 
 
 def _sizes(dataset: Dataset) -> list[int]:
-    """Sizes that double, from 256 on, up to all samples."""
+    """Sizes that double, from 256 on, up to all samples; the last step may be smaller or larger."""
     n = dataset.views.n_samples
-    return [*(256 * 2**step for step in range(20) if 256 * 2**step < n), n]
+    return [*(256 * 2**step for step in range(20) if 1.4 * 256 * 2**step < n), n]
 
 
 def _slowest(runs: Sequence[Run]) -> str:
