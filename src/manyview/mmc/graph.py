@@ -3,7 +3,7 @@
 The kernel is ``G = prod_v max(1 + c_v, 0)`` with c_v the cosine of two rows of view v, every
 feature divided by the square root of its root mean square. That is half of the way from features
 as they are, where a few loud ones speak for all, to standardised ones, where noise speaks as
-loudly as signal. The scale of a view does not matter.
+loudly as signal. The scale of a view does not matter. Among landmarks features stay as they are.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ __all__ = ["harmonic_weights", "landmark_graph", "neighbour_graph"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-PART_OF_CLUSTER = 0.5
+PART_OF_CLUSTER = 1 / 2
+PART_OF_LANDMARKS = 1 / 8
 _FEWEST = 5
 _CHUNK = 256
 _NOTHING = 1e-24  # part of the largest mean square below which a feature is constant zero
@@ -48,15 +49,17 @@ def neighbour_graph(engine: Engine, n_clusters: int) -> Any:
     n = engine.n_samples
     most = int(np.ceil(PART_OF_CLUSTER * n / n_clusters))
     count = min(max(most, _FEWEST), n - 1)
-    graph = _nearest(engine, np.arange(n), harmonic_weights(count), itself=False)
+    widths = [_feature_widths(engine, v) for v in range(len(engine.scalings))]
+    graph = _nearest(engine, np.arange(n), harmonic_weights(count), widths, itself=False)
     return sp.csr_array(graph + graph.T)
 
 
 def landmark_graph(engine: Engine, landmarks: npt.NDArray[np.intp], n_clusters: int) -> Any:
     """Return the graph of each sample's nearest landmarks, at every scale as for neighbours.
 
-    From a sample over a landmark to another sample is two steps, so that the reach is half of
-    that of neighbours: a quarter of the landmarks of an average cluster.
+    The reach is an eighth of the landmarks of an average cluster: from a sample over a landmark to
+    another sample is two steps, and many samples tell fine clusters apart. Features are taken as
+    they are.
 
     Parameters
     ----------
@@ -72,9 +75,10 @@ def landmark_graph(engine: Engine, landmarks: npt.NDArray[np.intp], n_clusters: 
     csr_array of shape (n_samples, n_landmarks)
         Weights.
     """
-    most = int(np.ceil(0.5 * PART_OF_CLUSTER * landmarks.size / n_clusters))
+    most = int(np.ceil(PART_OF_LANDMARKS * landmarks.size / n_clusters))
     count = min(max(most, _FEWEST), landmarks.size)
-    return _nearest(engine, landmarks, harmonic_weights(count), itself=True)
+    widths = [np.ones(scaling.n_features, dtype=engine.dtype) for scaling in engine.scalings]
+    return _nearest(engine, landmarks, harmonic_weights(count), widths, itself=True)
 
 
 def harmonic_weights(count: int) -> npt.NDArray[np.float64]:
@@ -93,11 +97,11 @@ def _nearest(
     engine: Engine,
     landmarks: npt.NDArray[np.intp],
     weights: npt.NDArray[np.float64],
+    widths: list[Matrix],
     *,
     itself: bool,
 ) -> Any:
     """Return the graph that gives `weights` to each sample's nearest landmarks, in their order."""
-    widths = [_feature_widths(engine, v) for v in range(len(engine.scalings))]
     marks = [
         _prepared(view, scaling, width)
         for view, scaling, width in zip(
