@@ -99,7 +99,13 @@ def compare(
     )
     cells = list(
         dict.fromkeys(
-            _Cell(method, dataset.name, prints[dataset.name], _meant(method, preprocessing))
+            _Cell(
+                method.name,
+                method,
+                dataset.name,
+                prints[dataset.name],
+                _meant(method, preprocessing),
+            )
             for dataset in datasets
             for method in methods
             for preprocessing in preprocessings
@@ -137,21 +143,13 @@ def _meant(method: Method, preprocessing: str) -> str:
 
 @dataclass(frozen=True)
 class _Cell:
-    """A method on a data set with a preprocessing."""
+    """A method, known by its name, on a data set with a preprocessing."""
 
-    method: Method
+    name: str
+    method: Method = field(compare=False)
     data: str
     fingerprint: str
     preprocessing: str
-
-    def __hash__(self) -> int:
-        return hash((self.method.name, self.data, self.preprocessing))
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Cell) and (
-            (self.method.name, self.data, self.preprocessing)
-            == (other.method.name, other.data, other.preprocessing)
-        )
 
     def tasks(
         self, protocol: Protocol, setting: Mapping[str, Any], seeds: tuple[int, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from numbers import Integral
 from typing import Any, ClassVar, Self
 
@@ -20,7 +21,7 @@ from manyview.views import Array
 __all__ = ["KMeansBeside", "MiniBatchBeside", "SpectralBeside"]
 
 
-class _Beside(MultiViewClusterer):
+class _Beside(MultiViewClusterer, ABC):
     """Base of methods for one view, given all of them side by side.
 
     Parameters
@@ -67,8 +68,9 @@ class _Beside(MultiViewClusterer):
         self._record_views(checked)
         return self
 
+    @abstractmethod
     def _clustered(self, X: Array, rng: np.random.Generator) -> Labels:
-        raise NotImplementedError
+        """Return the clusters of the rows of X."""
 
 
 class KMeansBeside(_Beside):
