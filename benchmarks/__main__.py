@@ -20,6 +20,7 @@ from benchmarks import (
     growth,
     hot_loop,
     large,
+    overhead,
     solver,
     versus_kmeans,
     versus_literal,
@@ -36,6 +37,7 @@ PARTS = {
     "versus_mvlearn": versus_mvlearn.run,
     "baseline_growth": baseline_growth.run,
     "large": large.run,
+    "overhead": overhead.run,
 }
 
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from manyview.cli import live
 from manyview.cli.app import app
 from manyview.datasets import make_views, write_views
-from manyview.experiment import read_runs
+from manyview.experiment import METHODS, read_runs
+from manyview.experiment.tasks import Task
 
 
 @pytest.fixture
@@ -55,8 +57,30 @@ def test_goes_on_where_it_stopped(data, tmp_path):
     command = (data, "--methods", "RMKMC", "--json", out)
     assert run(*command, "--repeats", 2).exit_code == 0
     result = run(*command, "--repeats", 3)
-    assert "2/3 runs were there already" in result.stderr
+    assert "2 of 3 done; 2 were there already" in result.stderr
     assert len(read_runs(tmp_path / "runs.jsonl")) == 3
+
+
+def test_a_log_tells_what_runs_and_what_is_done(capsys, monkeypatch):
+    monkeypatch.setattr(live, "_LOG_SECONDS", 0.0)
+    task = Task(METHODS["RMKMC"], "fox", "", "selection", {}, (0, 1))
+    with live.shown_progress(shown=True) as listener:
+        listener.planned(20, 0)
+        listener.started(task)
+        for done in task.runs():
+            listener.finished(done)
+    assert capsys.readouterr().err.splitlines() == [
+        "compare: 0 of 20 done",
+        "compare: 0 of 20 done; runs RMKMC on fox (selection)",
+        "compare: 1 of 20 done; runs RMKMC on fox (selection)",
+        "compare: 2 of 20 done",
+    ]
+
+
+def test_a_log_is_short(data):
+    result = run(data, "--methods", "RMKMC", "--repeats", 30, "--jobs", 1)
+    assert result.stderr.startswith("compare: 0 of 30 done\n")
+    assert len(result.stderr.splitlines()) == 11
 
 
 def test_goes_on_after_a_kill(data, tmp_path):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+import time
+from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,14 +13,19 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from manyview.cli.tables import new_console
 from manyview.experiment import Listener, Run
 from manyview.experiment.tasks import Task
-from manyview.progress import ProgressBar
 
 __all__ = ["shown_progress"]
+
+_LOG_SECONDS = 30.0  # after which a line is due at the next change
 
 
 @contextmanager
 def shown_progress(*, shown: bool, title: str = "compare") -> Iterator[Listener]:
-    """Give a listener that shows a comparison: lines on a terminal, tenths of the work in a log."""
+    """Give a listener that shows a comparison: a bar on a terminal, lines in a log.
+
+    A line is written at the start, at every tenth of the work, and where a task begins or ends
+    after half a minute of silence.
+    """
     if not shown:
         yield Listener()
     elif sys.stderr.isatty():
@@ -35,22 +42,21 @@ def shown_progress(*, shown: bool, title: str = "compare") -> Iterator[Listener]
         yield _InLog(title)
 
 
-class _OnTerminal(Listener):
-    def __init__(self, progress: Progress, title: str) -> None:
-        self._progress = progress
-        self._bar = progress.add_task(title, total=None, word="")
+class _Shown(Listener):
+    """Keeps count of what runs and what is done, and shows it at every change."""
+
+    def __init__(self) -> None:
         self._done = 0
         self._running: dict[str, int] = {}
 
     def planned(self, total: int, known: int) -> None:
         self._done = known
-        word = f"{known} were there already" if known else ""
-        self._progress.update(self._bar, total=total, completed=known, word=word)
+        self._begin(total, f"{known} were there already" if known else "")
 
     def started(self, task: Task) -> None:
         name = _named(task.method.name, task.data, task.protocol)
         self._running[name] = self._running.get(name, 0) + len(task.seeds)
-        self._show()
+        self._show(", ".join(self._running))
 
     def finished(self, run: Run) -> None:
         name = _named(run.method, run.data, run.protocol)
@@ -58,27 +64,51 @@ class _OnTerminal(Listener):
         if not self._running[name]:
             del self._running[name]
         self._done += 1
-        self._show()
+        self._show(", ".join(self._running))
 
-    def _show(self) -> None:
-        self._progress.update(self._bar, completed=self._done, word=", ".join(self._running))
+    @abstractmethod
+    def _begin(self, total: int, word: str) -> None:
+        """Show how much there is to do."""
+
+    @abstractmethod
+    def _show(self, running: str) -> None:
+        """Show how much is done, and what runs."""
+
+
+class _OnTerminal(_Shown):
+    def __init__(self, progress: Progress, title: str) -> None:
+        super().__init__()
+        self._progress = progress
+        self._bar = progress.add_task(title, total=None, word="")
+
+    def _begin(self, total: int, word: str) -> None:
+        self._progress.update(self._bar, total=total, completed=self._done, word=word)
+
+    def _show(self, running: str) -> None:
+        self._progress.update(self._bar, completed=self._done, word=running)
+
+
+class _InLog(_Shown):
+    def __init__(self, title: str) -> None:
+        super().__init__()
+        self._title = title
+
+    def _begin(self, total: int, word: str) -> None:
+        self._total, self._tenth = total, 10 * self._done // max(total, 1)
+        self._write(word)
+
+    def _show(self, running: str) -> None:
+        tenth = 10 * self._done // max(self._total, 1)
+        if tenth > self._tenth or time.monotonic() >= self._written + _LOG_SECONDS:
+            self._tenth = tenth
+            self._write(f"runs {running}" if running else "")
+
+    def _write(self, word: str) -> None:
+        line = f"{self._title}: {self._done} of {self._total} done" + (f"; {word}" if word else "")
+        sys.stderr.write(line + "\n")
+        sys.stderr.flush()
+        self._written = time.monotonic()
 
 
 def _named(method: str, data: str, protocol: str) -> str:
     return f"{method} on {data}" + ("" if protocol == "default" else f" ({protocol})")
-
-
-class _InLog(Listener):
-    def __init__(self, title: str) -> None:
-        self._title = title
-        self._done = 0
-
-    def planned(self, total: int, known: int) -> None:
-        self._done = known
-        self._bar = ProgressBar(self._title, total=total, shown=True)
-        if known:
-            self._bar.step(known, "runs were there already")
-
-    def finished(self, run: Run) -> None:
-        self._done += 1
-        self._bar.step(self._done, f"{run.method} on {run.data}, seed {run.seed}")
