@@ -98,8 +98,9 @@ class SCMV3DT(EmbeddingClusterer):
     The order of the views matters for four or more: a circular shift or a reversal leaves the
     affinity as it is, another order does not. ``view_names_`` records it. With ``"pca"`` the
     signs of the scores matter as well, since components of different views are multiplied, and
-    nothing in the data says which are right; the largest score of each component is made
-    positive. Labels can differ much between choices; ``"pad"`` and ``"block"`` have none to make.
+    nothing in the data says which are right; each component takes the sign with which the scores
+    of all samples, the same in every view, sum to a positive number. Labels can differ much
+    between choices; ``"pad"`` and ``"block"`` have none to make.
 
     A view whose rows, once scaled, are all the same takes no part, unless all are such.
 
@@ -231,8 +232,8 @@ def without_equal_rows(arrays: Sequence[Array]) -> list[Array]:
 def leading_scores(X: Array, n_components: int) -> Matrix:
     """Return the first scores U S of the singular value decomposition of X, without centring.
 
-    The largest entry of every column is positive. Where X has a lower rank, columns of zeros
-    fill up.
+    The entries of every column sum to a positive number or, where they are centred, the largest
+    is positive. Where X has a lower rank, columns of zeros fill up.
     """
     wide = X.shape[1] > X.shape[0]
     square = X @ X.T if wide else X.T @ X
@@ -245,8 +246,10 @@ def leading_scores(X: Array, n_components: int) -> Matrix:
     scores[:, :kept] = vectors * np.sqrt(squares) if wide else X @ vectors
     # what is left of a singular value that rounding alone makes positive has no direction
     scores[:, :kept][:, squares <= 1e-13 * squares[0]] = 0.0
+    sums = scores.sum(axis=0)
     peaks = scores[np.abs(scores).argmax(axis=0), np.arange(n_components)]
-    return scores * np.where(peaks < 0, -1.0, 1.0)
+    centred = np.abs(sums) <= 1e-8 * np.abs(scores).sum(axis=0)
+    return scores * np.where(np.where(centred, peaks, sums) < 0, -1.0, 1.0)
 
 
 def affinity_of(coefficients: Tensor) -> Matrix:
