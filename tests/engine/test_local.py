@@ -74,7 +74,7 @@ def test_products_are_those_of_the_scaled_views(seed, n, sparse, normalize, lack
             W, M = rng.standard_normal((Z.shape[1], 3)), rng.standard_normal((n, 3))
             np.testing.assert_allclose(project(engine, v, W), Z @ W, atol=1e-8)
             np.testing.assert_allclose(pull(engine, v, M), Z.T @ M, atol=1e-8)
-            mean, squares = engine.column_moments(v)
+            mean, squares = engine.moments[v]
             np.testing.assert_allclose(mean, Z.mean(axis=0), atol=1e-8)
             np.testing.assert_allclose(squares, (Z**2).mean(axis=0), atol=1e-8)
 
@@ -140,13 +140,13 @@ def test_unit_rows_at_any_scale(scale, sparse):
     W = np.ones((6, 2))
     np.testing.assert_allclose(project(engine, 0, W), Z @ W, rtol=1e-8)
     np.testing.assert_allclose(pull(engine, 0, np.ones((12, 2))), Z.T @ np.ones((12, 2)), atol=1e-8)
-    np.testing.assert_allclose(engine.column_moments(0)[1], (Z**2).mean(axis=0), rtol=1e-8)
+    np.testing.assert_allclose(engine.moments[0][1], (Z**2).mean(axis=0), rtol=1e-8)
 
 
 def test_columns_with_a_large_mean_are_standardised():
     X = 1e6 + np.random.default_rng(0).standard_normal((50, 3))
     engine = LocalEngine(as_views([X]), normalize="columns")
-    np.testing.assert_allclose(engine.column_moments(0)[1][:-1], 1.0, rtol=1e-4)
+    np.testing.assert_allclose(engine.moments[0][1][:-1], 1.0, rtol=1e-4)
 
 
 def test_threads_do_not_change_the_sum():

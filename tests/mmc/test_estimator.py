@@ -12,8 +12,10 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
 from manyview import MMC, as_views
+from manyview.datasets import make_views, read_views
 from manyview.engine import local
 from manyview.linalg.partition import indicator_of
+from manyview.metrics import clustering_accuracy, normalized_mutual_info
 from manyview.mmc import estimator as module
 
 warnings_allowed = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -163,7 +165,8 @@ class TestInvariance:
     def test_swapping_views_swaps_factors(self):
         """The views take turns, so that their order enters the path, but not where it leads."""
         views, truth = blobs()
-        options = {"init": truth, "tol": 1e-7, "max_iter": 3000, "penalty": "frobenius"}
+        options = {"init": truth, "penalty": "frobenius", "gamma": 0.01}
+        options |= {"tol": 1e-7, "max_iter": 3000, "patience": None}
         plain, swapped = fitted(views, **options), fitted(views[::-1], **options)
         np.testing.assert_array_equal(plain.labels_, swapped.labels_)
         np.testing.assert_allclose(plain.objective_[-1], swapped.objective_[-1], rtol=1e-3)
@@ -365,13 +368,22 @@ class TestStarts:
         assert many.objective_[-1] <= one.objective_[-1]
 
     def test_a_collapse_is_ranked_last(self):
-        fine = module._Candidate(_WithObjective(2.0), None, None, None, collapsed=False)
-        collapsed = module._Candidate(_WithObjective(0.1), None, None, None, collapsed=True)
-        assert fine.key < collapsed.key
+        fine = module._Candidate(_WithObjective(2.0), *[None] * 4, collapsed=False)
+        collapsed = module._Candidate(_WithObjective(0.1), *[None] * 4, collapsed=True)
+        assert fine.beats(collapsed, by=0.0)
+        assert not collapsed.beats(fine, by=0.0)
+
+    def test_a_start_must_be_better_by_a_part(self):
+        first, second = (
+            module._Candidate(_WithObjective(value), *[None] * 4, collapsed=False)
+            for value in (2.0, 1.9)
+        )
+        assert second.beats(first, by=0.0)
+        assert not second.beats(first, by=0.1)
 
     def test_the_zero_model_is_warned_of(self):
         views, _ = blobs()
-        with pytest.warns(ConvergenceWarning, match="gamma=1000.0 is too large.*smaller gamma"):
+        with pytest.warns(ConvergenceWarning, match=r"gamma=1e\+03 is too large.*smaller gamma"):
             model = MMC(3, gamma=1000.0, random_state=0).fit(views)
         assert np.unique(model.labels_).size == 3
 
@@ -508,6 +520,47 @@ class TestErrors:
         assert model.labels_ is labels
 
 
+class TestOrder:
+    @pytest.mark.parametrize("penalty", ["l21", "frobenius"])
+    @pytest.mark.parametrize("order", [1, 2])
+    def test_no_column_has_features_of_more_views(self, order, penalty):
+        views, truth = blobs(widths=(6, 5, 4))
+        model = fitted(views, order=order, penalty=penalty, max_iter=5)
+        carrying = np.sum([np.any(W[:-1], axis=0) for W in model.view_factors_], axis=0)
+        assert carrying.max() == order
+        assert np.unique(carrying).size == 1
+        assert (np.diff(model.objective_) <= 1e-9).all()
+        assert adjusted_rand_score(truth, model.labels_) > 0.9
+
+    def test_the_full_order_is_the_default(self):
+        views, _ = blobs()
+        np.testing.assert_array_equal(fitted(views, order=2).objective_, fitted(views).objective_)
+
+    def test_clusters_of_products_are_found_by_products_only(self):
+        views, truth = make_views(600, 2, (8, 8), structure="interaction", random_state=0)
+        beside = np.hstack([np.asarray(X) for X in views])
+        assert clustering_accuracy(truth, MMC(2, random_state=0).fit_predict(views)) > 0.95
+        assert clustering_accuracy(truth, fitted(views, k=2, order=1).labels_) < 0.6
+        assert clustering_accuracy(truth, fitted([beside], k=2).labels_) < 0.6
+        kmeans = KMeans(2, n_init=10, random_state=0).fit_predict(beside)
+        assert clustering_accuracy(truth, kmeans) < 0.6
+
+
+class TestSettling:
+    def test_sweeps_end_when_the_clusters_do_not_change(self):
+        views, truth = blobs()
+        model = fitted(views, init=truth, patience=3)
+        assert model.n_iter_ == 3
+        assert fitted(views, init=truth, patience=None).n_iter_ > 3
+
+    def test_features_that_were_dropped_stay_so(self):
+        views, _ = make_views(200, 3, (40, 30), n_noise_views=1, random_state=0)
+        model = fitted(views, gamma=0.1, patience=None)
+        for sparse, refitted in zip(model.view_factors_, model._predictor.views, strict=True):
+            np.testing.assert_array_equal(np.any(refitted, axis=1), np.any(sparse, axis=1))
+        assert any((~np.any(W, axis=1)).any() for W in model.view_factors_)
+
+
 class TestProgress:
     def test_silent_by_default(self, capsys):
         fitted(blobs()[0])
@@ -543,11 +596,11 @@ class TestProgress:
         calls = []
         real = module._STARTS["random"] if where == "start" else module.start_factors
 
-        def interrupting(*args):
+        def interrupting(*args, **options):
             calls.append(1)
             if len(calls) == 3:
                 raise KeyboardInterrupt
-            return real(*args)
+            return real(*args, **options)
 
         if where == "start":
             monkeypatch.setitem(module._STARTS, "random", interrupting)
@@ -579,3 +632,20 @@ class TestRealData:
         assert not views.present.all()
         model = fitted(views, k=6)
         assert adjusted_rand_score(y, model.labels_) > 0.3
+
+
+@pytest.mark.data
+@pytest.mark.parametrize("name", ["fox", "cnn"])
+def test_held_out_samples_are_told_and_images_are_dropped(data_dir, name):
+    """Most image features say nothing of the topic; what is left tells samples not seen."""
+    views, truth = read_views(data_dir / f"{name}.npz")
+    k = np.unique(truth).size
+    whole = fitted(views, k=k)
+    images = np.any(whole.view_factors_[0][:-1], axis=1)
+    assert views.names[0] == "image"
+    assert images.mean() < 0.2
+    order = np.random.default_rng(0).permutation(len(truth))
+    seen, held = np.sort(order[: int(0.7 * order.size)]), np.sort(order[int(0.7 * order.size) :])
+    found = fitted(views.take(seen), k=k).predict(views.take(held))
+    expected = normalized_mutual_info(truth, whole.labels_)
+    assert normalized_mutual_info(truth[held], found) > expected - 0.03

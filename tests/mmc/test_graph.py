@@ -105,7 +105,8 @@ def test_a_sample_that_lacks_a_view_goes_by_the_others():
     present[:10, 1] = False
     engine = LocalEngine(as_views(views, present=present), normalize="rows")
     widths = [module._feature_widths(engine, v) for v in range(2)]
-    found = module._nearest(engine, np.arange(90), harmonic_weights(5), widths, itself=False)
+    weights = harmonic_weights(5)
+    found = module._nearest(engine, np.arange(90), weights, widths, order=None, itself=False)
     squares = np.where(present[:, 1:], views[1] / np.linalg.norm(views[1], axis=1)[:, None], 0.0)
     first = kernel_of(views[:1], "rows")
     second = squares / np.sqrt(np.sqrt(np.mean(squares**2, axis=0)))

@@ -24,7 +24,7 @@ def test_quadratic_touches_the_penalty_and_lies_above(penalty, seed):
 @pytest.mark.parametrize("penalty", [RowSparse(), Frobenius()])
 def test_degree(penalty, seed, scale):
     W = np.random.default_rng(seed).standard_normal((4, 2))
-    assert penalty.value(scale * W) == pytest.approx(scale ** penalty.degree() * penalty.value(W))
+    assert penalty.value(scale * W) == pytest.approx(scale**penalty.degree * penalty.value(W))
 
 
 def test_values():

@@ -18,7 +18,7 @@ def view_factor(c, v, penalty, gamma, steps, value=-np.inf):
         v,
         penalty=penalty,
         gamma=gamma,
-        columns=c.engine.column_moments(v),
+        columns=c.engine.moments[v],
         value=value,
         steps=steps,
     )

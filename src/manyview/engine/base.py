@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -85,8 +86,15 @@ class Engine(ABC):
         """Drop some of the blocks' state."""
         self.update(lambda block: (dict.fromkeys(names), ()))
 
-    def column_moments(self, v: int) -> tuple[Matrix, Matrix]:
-        """Return the mean and the mean square of every column of the scaled view `v`, bias last."""
+    @cached_property
+    def moments(self) -> list[tuple[Matrix, Matrix]]:
+        """Mean and mean square of every column of each scaled view, bias last.
+
+        Found on first use, which has to come before features are left out.
+        """
+        return [self._column_moments(v) for v in range(len(self.scalings))]
+
+    def _column_moments(self, v: int) -> tuple[Matrix, Matrix]:
         scaling = self.scalings[v]
         (pulled,) = self.sum(_pull_ones, v, self.dtype)
         if scaling.columns is None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -18,11 +20,12 @@ from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, LocalEngine
 from manyview.iterate import InterruptWarning
 from manyview.linalg.partition import Labels, effective_clusters, indicator_of
-from manyview.mmc.fit import Fitted, Problem, fit
+from manyview.mmc.defaults import default_gamma, default_rank
+from manyview.mmc.fit import Fitted, Problem, fit, refit
 from manyview.mmc.indicator import indicator_named
 from manyview.mmc.init import as_labels, given_start, graph_start, kmeans_start, random_start
 from manyview.mmc.initial_factors import start_factors
-from manyview.mmc.model import Factors
+from manyview.mmc.model import Factors, Moments
 from manyview.mmc.penalty import penalty_named
 from manyview.mmc.readout import Readout, predicted_indicator
 from manyview.progress import ProgressBar
@@ -33,7 +36,7 @@ __all__ = ["MMC"]
 Matrix = npt.NDArray[np.floating[Any]]
 
 _NOTHING = 1e-3  # part of the indicator explained, below which the model is the zero model
-_STARTS = {"graph": graph_start, "kmeans": kmeans_start, "random": random_start}
+_STARTS = {"kmeans": kmeans_start, "random": random_start}
 
 
 class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer):
@@ -54,11 +57,15 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Number of clusters, K.
     rank : int, optional
         Rank of the weight tensor, R, at least `n_clusters`. By default ``max(20, 2 K)``.
-    gamma : float, default=0.01
-        Weight of the penalty. The misfit lies between 0 and `n_clusters`.
+    gamma : float, optional
+        Weight of the penalty. By default it follows from the data, so that their scale does not
+        matter (:func:`manyview.mmc.defaults.default_gamma`): about 0.01, which the paper has.
     penalty : {"l21", "frobenius"}, default="l21"
         ``"l21"``, the sum of the norms of the factors' rows, drops features; ``"frobenius"``,
         their squared norm, is the paper's MMC-F.
+    order : int, optional
+        Most views whose features are multiplied with each other: 1 for single features, 2 for
+        pairs. By default as many as there are.
     indicator : {"discrete", "orthogonal"}, default="discrete"
         ``"discrete"`` puts every sample into one cluster in every sweep; ``"orthogonal"`` is the
         paper's relaxation, to any F with orthonormal columns, followed by k-means on its rows.
@@ -68,11 +75,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         given as labels of shape (n_samples,) or an indicator of shape (n_samples, n_clusters).
     n_init : int, default=1
         Number of starts that are carried through. The one of the lowest objective is kept,
-        leaving out those that collapsed: they have a low objective and no clusters.
+        leaving out those that collapsed: they have a low objective and no clusters. Each start
+        from a graph looks at a fourth of the neighbours of the one before, and is kept if it
+        lowers the objective by a tenth, which ranks starts but roughly.
     max_iter : int, default=100
         Most sweeps.
     tol : float, default=1e-3
         Stop when a sweep lowers the objective by less than this part of it.
+    patience : int or None, default=4
+        Stop when this number of sweeps in a row have left 99 % of the indicator as it was. More
+        sweeps drop more features and fit these samples closer, and others less close. None goes
+        on until the objective settles.
     normalize : {"rows", "columns"} or None, default="rows"
         Scale the samples of each view to unit length, standardise its features, or neither. The
         data are not copied for it.
@@ -94,6 +107,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         View factors W_v, bias last. A row of zeros is a feature that takes no part.
     cluster_factors_ : ndarray of shape (n_clusters, rank)
         Cluster factor A.
+    gamma_ : float
+        Weight of the penalty.
     objective_ : ndarray of shape (n_iter_,)
         J after every sweep.
     n_iter_ : int
@@ -108,6 +123,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     Notes
     -----
+    `predict` and `transform` use factors of their own: the features that the l2,1 penalty left,
+    fitted to the final indicator once more with the squared norm as penalty, which serves samples
+    that were not there better.
+
     `predict` puts a sample where the model's prediction says. `labels_` are the outcome of the
     last indicator step on the training samples, which moves them one by one only while that
     raises its criterion. The two agree but for samples between clusters and where the sweeps
@@ -134,13 +153,15 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "rank": [Interval(Integral, 1, None, closed="left"), None],
-        "gamma": [Interval(Real, 0, None, closed="left")],
+        "gamma": [Interval(Real, 0, None, closed="left"), None],
         "penalty": [StrOptions({"l21", "frobenius"})],
+        "order": [Interval(Integral, 1, None, closed="left"), None],
         "indicator": [StrOptions({"discrete", "orthogonal"})],
-        "init": [StrOptions(set(_STARTS)), "array-like"],
+        "init": [StrOptions({"graph", *_STARTS}), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
+        "patience": [Interval(Integral, 1, None, closed="left"), None],
         "normalize": [StrOptions({"rows", "columns"}), None],
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
@@ -151,13 +172,15 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self,
         n_clusters: int,
         rank: int | None = None,
-        gamma: float = 0.01,
+        gamma: float | None = None,
         penalty: str = "l21",
+        order: int | None = None,
         indicator: str = "discrete",
         init: Any = "graph",
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-3,
+        patience: int | None = 4,
         normalize: str | None = "rows",
         random_state: Any = None,
         n_jobs: int | None = None,
@@ -167,11 +190,13 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self.rank = rank
         self.gamma = gamma
         self.penalty = penalty
+        self.order = order
         self.indicator = indicator
         self.init = init
         self.n_init = n_init
         self.max_iter = max_iter
         self.tol = tol
+        self.patience = patience
         self.normalize = normalize
         self.random_state = random_state
         self.n_jobs = n_jobs
@@ -194,15 +219,20 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         """
         checked = self._setup_fit(views)
         check_scale(checked, self.normalize)
-        rank = self._checked_rank()
+        rank = self._checked_rank(len(checked))
         rng = self._generator()
         engine = self._engine(checked)
+        penalty = penalty_named(self.penalty)
+        gamma = self.gamma
+        if gamma is None:
+            gamma = default_gamma(engine, penalty, self.n_clusters)
         problem = Problem(
-            penalty=penalty_named(self.penalty),
-            gamma=float(self.gamma),
+            penalty=penalty,
+            gamma=float(gamma),
             indicator=indicator_named(self.indicator),
             max_iter=self.max_iter,
             tol=self.tol,
+            patience=self.patience,
         )
         starts = self.n_init if isinstance(self.init, str) else 1
         best: _Candidate | None = None
@@ -215,14 +245,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                 for v in range(len(checked)):
                     engine.restrict(v, None)
                 try:
-                    indicator = self._start(engine, rng)
-                    candidate = _carried_through(engine, problem, indicator, rank, rng, bar, start)
+                    indicator = self._start(engine, rng, start)
+                    factors = partial(start_factors, rank=rank, order=self.order)
+                    candidate = _carried_through(
+                        engine, problem, indicator, factors, rng, bar, start
+                    )
                 except KeyboardInterrupt:
                     if best is None:
                         raise
                     interrupted = True
                     break
-                if best is None or candidate.key < best.key:
+                if best is None or candidate.beats(best, by=0.1 * (self.init == "graph")):
                     best = candidate
                 interrupted = candidate.fitted.interrupted
                 if interrupted:
@@ -230,7 +263,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         if best is None:
             raise AssertionError("a fit has at least one start")
         self._record_views(checked)
-        self._record(best, engine, interrupted)
+        self._record(best, engine, problem, interrupted)
         return self
 
     def predict(self, views: Any) -> npt.NDArray[np.intp]:
@@ -271,8 +304,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         # the wider of the precisions of fit and of these views
         dtype = np.result_type(engine.dtype, self.cluster_factors_.dtype)
         factors = Factors(
-            tuple(factor.astype(dtype, copy=False) for factor in self.view_factors_),
-            self.cluster_factors_.astype(dtype, copy=False),
+            tuple(factor.astype(dtype, copy=False) for factor in self._predictor.views),
+            self._predictor.clusters.astype(dtype, copy=False),
         )
         with engine.running():
             return predicted_indicator(engine, factors)
@@ -290,9 +323,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         threads = effective_n_jobs(self.n_jobs)
         return LocalEngine(views, normalize=self.normalize, n_threads=threads, **options)
 
-    def _checked_rank(self) -> int:
+    def _checked_rank(self, n_views: int) -> int:
         if self.rank is None:
-            return max(20, 2 * self.n_clusters)
+            return default_rank(self.n_clusters, n_views, self.order)
         if self.rank < self.n_clusters:
             raise ValueError(
                 f"rank={self.rank} is less than n_clusters={self.n_clusters}: the prediction has "
@@ -300,23 +333,31 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             )
         return int(self.rank)
 
-    def _start(self, engine: Engine, rng: np.random.Generator) -> Matrix:
+    def _start(self, engine: Engine, rng: np.random.Generator, start: int) -> Matrix:
         if not isinstance(self.init, str):
             indicator = given_start(self.init, engine.n_samples, self.n_clusters)
             if self.indicator == "orthogonal":
                 return indicator
             return indicator_of(as_labels(indicator), self.n_clusters)
-        labels = _STARTS[self.init](engine, self.n_clusters, rng)
+        if self.init == "graph":
+            reach = 0.25**start
+            labels = graph_start(engine, self.n_clusters, rng, order=self.order, reach=reach)
+        else:
+            labels = _STARTS[self.init](engine, self.n_clusters, rng)
         return indicator_of(labels, self.n_clusters)
 
-    def _record(self, best: _Candidate, engine: Engine, interrupted: bool) -> None:
+    def _record(
+        self, best: _Candidate, engine: Engine, problem: Problem, interrupted: bool
+    ) -> None:
         fitted = best.fitted
         self.labels_ = best.labels
         self.indicator_ = best.indicator
         self.view_factors_ = list(fitted.factors.views)
         self.cluster_factors_ = fitted.factors.clusters
+        self.gamma_ = problem.gamma
         self.objective_ = np.array(fitted.objective)
         self.n_iter_ = len(fitted.objective)
+        self._predictor = best.predictor
         self._readout = best.readout
         self._scalings = [scaling.restrict(None) for scaling in engine.scalings]
         message = None
@@ -324,8 +365,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             message = f"interrupted: the result is the best so far, that of {self.n_iter_} sweeps"
         elif fitted.explained < _NOTHING:
             message = (
-                f"gamma={self.gamma} is too large for these views: every factor went to zero, and "
-                "the labels are those of the start, which predict cannot tell. Use a smaller gamma"
+                f"gamma={problem.gamma:.3g} is too large for these views: every factor went to "
+                "zero, and the labels are those of the start, which predict cannot tell. Use a "
+                "smaller gamma"
             )
         elif not fitted.converged:
             message = (
@@ -344,19 +386,22 @@ class _Candidate:
     fitted: Fitted
     labels: Labels
     indicator: Matrix
+    predictor: Factors
     readout: Readout
     collapsed: bool
 
-    @property
-    def key(self) -> tuple[bool, float]:
-        return self.collapsed, self.fitted.objective[-1]
+    def beats(self, other: _Candidate, by: float) -> bool:
+        """Whether it has clusters where another has not, or a lower objective by a part of it."""
+        if self.collapsed != other.collapsed:
+            return other.collapsed
+        return self.fitted.objective[-1] < (1.0 - by) * other.fitted.objective[-1]
 
 
 def _carried_through(
     engine: Engine,
     problem: Problem,
     indicator: Matrix,
-    rank: int,
+    first_factors: Callable[..., tuple[Factors, Moments]],
     rng: np.random.Generator,
     bar: ProgressBar,
     start: int,
@@ -364,7 +409,7 @@ def _carried_through(
     n_clusters = indicator.shape[1]
     problem.indicator.start(engine, indicator)
     seed = int(rng.integers(2**31 - 1))
-    factors, moments = start_factors(engine, n_clusters, rank, seed)
+    factors, moments = first_factors(engine, n_clusters, seed=seed)
     offset = start * problem.max_iter
     fitted = fit(
         engine,
@@ -373,8 +418,10 @@ def _carried_through(
         moments,
         on_sweep=lambda sweep, value: bar.step(offset + sweep, f"objective {value:.6g}"),
     )
-    labels, readout = problem.indicator.read(engine, fitted.factors, fitted.moments, rng)
+    predictor, moments = refit(engine, problem, fitted)
+    labels, readout = problem.indicator.read(engine, predictor, moments, rng)
     # clusters of very unequal size where the start had none is how a collapse looks
     fewer = effective_clusters(labels) < 0.5 * effective_clusters(np.abs(indicator).argmax(axis=1))
     collapsed = fewer or fitted.explained < _NOTHING
-    return _Candidate(fitted, labels, engine.gather("indicator"), readout, collapsed)
+    indicator = engine.gather("indicator")
+    return _Candidate(fitted, labels, indicator, predictor, readout, collapsed)

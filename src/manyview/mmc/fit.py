@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from manyview.engine import Engine
+from manyview.engine import Block, Engine, Update
+from manyview.mmc.defaults import default_gamma
 from manyview.mmc.indicator import Indicator
 from manyview.mmc.model import (
     Factors,
@@ -20,14 +21,17 @@ from manyview.mmc.model import (
     project_kernel,
     rescale_kernel,
 )
-from manyview.mmc.penalty import Penalty
-from manyview.mmc.updates import ColumnMoments, updated_cluster_factor, updated_view_factor
+from manyview.mmc.penalty import Frobenius, Penalty
+from manyview.mmc.updates import updated_cluster_factor, updated_view_factor
 
-__all__ = ["Fitted", "Problem", "fit"]
+__all__ = ["Fitted", "Problem", "fit", "refit"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
 CG_STEPS = 30
+SETTLED = 1e-2  # part of the indicator whose change in a sweep counts as none
+REFIT_SWEEPS = 3
+REFIT_STRENGTH = 5.0  # of the penalty, beside that which leaves room for labels to move
 _KEPT = ("indicator", "labels")
 
 
@@ -45,6 +49,8 @@ class Problem:
         Most sweeps.
     tol : float
         Stop when a sweep lowers the objective by less than this part of it.
+    patience : int or None
+        Stop when the indicator has settled in this number of sweeps, one after another.
     cg_steps : int
         Most steps of conjugate gradients for each view factor in each sweep.
     """
@@ -54,6 +60,7 @@ class Problem:
     indicator: Indicator
     max_iter: int
     tol: float
+    patience: int | None = None
     cg_steps: int = CG_STEPS
 
 
@@ -96,13 +103,13 @@ def fit(
     The blocks of the engine hold projections and indicator that belong to `factors`, and hold
     those of the result afterwards. An interrupt ends with the last whole sweep.
     """
-    columns = [engine.column_moments(v) for v in range(len(factors.views))]
     fitted = Fitted(*_balanced(engine, problem, factors, moments))
     previous = _value(problem, fitted.factors, fitted.moments)
     whole = engine.snapshot(*_KEPT)
+    settled = 0
     try:
         for sweep in range(problem.max_iter):
-            factors, moments = _sweep(engine, problem, fitted.factors, fitted.moments, columns)
+            factors, moments, moved = _sweep(engine, problem, fitted.factors, fitted.moments)
             value = _value(problem, factors, moments)
             if not value <= previous:  # all that is left is rounding
                 _go_back(engine, fitted.factors, whole)
@@ -112,7 +119,8 @@ def fit(
                 whole = engine.snapshot(*_KEPT)
             fitted.objective.append(value)
             on_sweep(sweep + 1, value)
-            if previous - value <= problem.tol * abs(previous):
+            settled = settled + 1 if moved < SETTLED else 0
+            if previous - value <= problem.tol * abs(previous) or settled == problem.patience:
                 fitted.converged = True
                 break
             previous = value
@@ -124,6 +132,31 @@ def fit(
     return fitted
 
 
+def refit(engine: Engine, problem: Problem, fitted: Fitted) -> tuple[Factors, Moments]:
+    """Return factors for samples that were not there: the same features, weighted anew.
+
+    A row-sparse penalty finds the features; of those that say the same it keeps few, and fits
+    the samples at hand with them closer than others. So the features that are left are fitted
+    to the indicator once more, with the squared norm as the penalty. An interrupt leaves it.
+    """
+    if problem.penalty.degree == Frobenius.degree:
+        return fitted.factors, fitted.moments
+    whole = engine.snapshot(*_KEPT)
+    factors, moments = fitted.factors, fitted.moments
+    ridge = Frobenius()
+    gamma = REFIT_STRENGTH * default_gamma(engine, ridge, factors.clusters.shape[0])
+    problem = replace(problem, penalty=ridge, gamma=gamma)
+    try:
+        factors, moments = _balanced(engine, problem, factors, moments)
+        for _ in range(REFIT_SWEEPS):
+            factors, moments = _factor_steps(engine, problem, factors, moments)
+    except KeyboardInterrupt:
+        fitted.interrupted = True
+        _go_back(engine, fitted.factors, whole)
+        return fitted.factors, fitted.moments
+    return factors, moments
+
+
 def _go_back(engine: Engine, factors: Factors, whole: list[dict[str, Any]]) -> None:
     """Bring the blocks back to where the last whole sweep left them."""
     engine.restore(whole)
@@ -133,14 +166,30 @@ def _go_back(engine: Engine, factors: Factors, whole: list[dict[str, Any]]) -> N
 
 
 def _sweep(
-    engine: Engine,
-    problem: Problem,
-    factors: Factors,
-    moments: Moments,
-    columns: list[ColumnMoments],
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments
+) -> tuple[Factors, Moments, float]:
+    """Return factors and moments after a sweep, and the part of the indicator that changed."""
+    factors, moments = _factor_steps(engine, problem, factors, moments)
+    engine.update(_remember_kernel)
+    moments = problem.indicator.update(engine, factors, moments)
+    (overlap,) = engine.update(_overlap_kernel)
+    return factors, moments, 1.0 - float(overlap) / factors.clusters.shape[0]
+
+
+def _remember_kernel(block: Block) -> Update:
+    return {"previous": block.state["indicator"]}, ()
+
+
+def _overlap_kernel(block: Block) -> Update:
+    overlap = np.sum(block.state["previous"] * block.state["indicator"], dtype=np.float64)
+    return {"previous": None}, (overlap,)
+
+
+def _factor_steps(
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments
 ) -> tuple[Factors, Moments]:
-    for v in range(len(columns)):
-        factors, moments = _view_step(engine, problem, factors, moments, v, columns[v])
+    for v in range(len(factors.views)):
+        factors, moments = _view_step(engine, problem, factors, moments, v)
         _drop_features(engine, v, factors)
     improved = factors.with_clusters(
         updated_cluster_factor(factors, moments, penalty=problem.penalty, gamma=problem.gamma)
@@ -148,8 +197,7 @@ def _sweep(
     # where gamma is next to nothing, the solution may be but rounding
     if _value(problem, improved, moments) <= _value(problem, factors, moments):
         factors = improved
-    factors, moments = _balanced(engine, problem, factors, moments)
-    return factors, problem.indicator.update(engine, factors, moments)
+    return _balanced(engine, problem, factors, moments)
 
 
 def _balanced(
@@ -175,7 +223,6 @@ def _view_step(
     factors: Factors,
     moments: Moments,
     v: int,
-    columns: ColumnMoments,
 ) -> tuple[Factors, Moments]:
     """Update one view factor; set rows to zero, or take the step back, if that is lower."""
     current = factors.views[v]
@@ -186,7 +233,7 @@ def _view_step(
         v,
         penalty=problem.penalty,
         gamma=problem.gamma,
-        columns=columns,
+        columns=engine.moments[v],
         value=before,
         steps=problem.cg_steps,
     )

@@ -28,19 +28,46 @@ EXACT_LIMIT = 4000
 N_LANDMARKS = 1000
 
 
-def graph_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> Labels:
+def graph_start(
+    engine: Engine,
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    order: int | None = None,
+    reach: float = 1.0,
+) -> Labels:
     """Return the clusters of the graph of the product kernel.
 
     Up to ``EXACT_LIMIT`` samples each is linked to its nearest samples; beyond, to the nearest of
     ``N_LANDMARKS`` random samples, so that nothing grows with the square of the number of samples.
+
+    Parameters
+    ----------
+    engine : Engine
+        The samples.
+    n_clusters : int
+        Number of clusters.
+    rng : numpy.random.Generator
+        Source of all that is random.
+    order : int, optional
+        Most views that the kernel multiplies; by default all.
+    reach : float
+        Part of the usual number of neighbours that are looked at.
+
+    Returns
+    -------
+    ndarray of shape (n_samples,)
+        Labels.
     """
     n = engine.n_samples
     if n <= EXACT_LIMIT:
-        embedding = graph_embedding(neighbour_graph(engine, n_clusters), n_clusters, rng=rng)
+        graph = neighbour_graph(engine, n_clusters, order=order, reach=reach)
+        embedding = graph_embedding(graph, n_clusters, rng=rng)
     else:
         count = min(n, max(N_LANDMARKS, 2 * n_clusters))
         landmarks = np.sort(rng.choice(n, count, replace=False))
-        embedding = landmark_embedding(landmark_graph(engine, landmarks, n_clusters), n_clusters)
+        graph = landmark_graph(engine, landmarks, n_clusters, order=order, reach=reach)
+        embedding = landmark_embedding(graph, n_clusters)
     return cluster_rows(unit_rows(embedding), n_clusters, rng)[0]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,35 +12,51 @@ from manyview.engine import Block, Engine, Sums
 from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.model import Factors, Moments, project_all
 
-__all__ = ["start_factors"]
+__all__ = ["start_factors", "views_of_columns"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
 
-def start_factors(engine: Engine, n_clusters: int, rank: int, seed: int) -> tuple[Factors, Moments]:
+def start_factors(
+    engine: Engine, n_clusters: int, rank: int, seed: int, *, order: int | None = None
+) -> tuple[Factors, Moments]:
     """Return factors that fit the indicator in the blocks roughly, and set the projections.
 
     Column r of every view factor is the mean of one part of one cluster in that view, with bias
     1, so that its product over the views is large for samples like those. The parts are random
     and the same in all views: means of the same samples carry what the views have in common,
     also where the mean of a whole cluster says nothing. The cluster factor follows by ridge
-    regression.
+    regression. With `order`, features of no more views than this take part in a column; the
+    views take turns.
     """
     sums = engine.sum(_part_sums_kernel, n_clusters, rank, seed)
     columns = np.arange(rank) % n_clusters
     factors = []
-    for scaling, pulled in zip(engine.scalings, sums, strict=True):
+    taking_part = views_of_columns(len(sums), n_clusters, rank, order)
+    for v, (scaling, pulled) in enumerate(zip(engine.scalings, sums, strict=True)):
         parts = scaling.unfold(pulled)[:-1]
         whole = np.stack([parts[:, columns == k].sum(axis=1) for k in range(n_clusters)], axis=1)
         norms = np.linalg.norm(parts, axis=0)
         parts = np.where(norms > 0, parts, whole[:, columns])
         norms = np.linalg.norm(parts, axis=0)
-        parts = parts / np.where(norms > 0, norms, 1.0)
+        parts = parts / np.where(norms > 0, norms, 1.0) * taking_part[v]
         factors.append(np.vstack([parts, np.ones(rank)]).astype(engine.dtype))
     moments = project_all(engine, tuple(factors))
     ridge = 0.01 * np.trace(moments.gram) / rank
     clusters = np.linalg.solve(moments.gram + ridge * np.eye(rank), moments.cross).T
     return Factors(tuple(factors), clusters.astype(engine.dtype)), moments
+
+
+def views_of_columns(
+    n_views: int, n_clusters: int, rank: int, order: int | None
+) -> npt.NDArray[np.bool_]:
+    """Return which views' features take part in which columns, n_views x rank.
+
+    Every choice of `order` views has its turn among the columns of each cluster.
+    """
+    choices = list(combinations(range(n_views), min(order or n_views, n_views)))
+    turn = (np.arange(rank) // n_clusters) % len(choices)
+    return np.array([[v in choices[t] for t in turn] for v in range(n_views)])
 
 
 def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Sums:

@@ -112,7 +112,7 @@ def balancing_scales(factors: Factors, penalty: Penalty) -> list[float]:
     sizes = np.array([penalty.value(factor) for factor in (*factors.views, factors.clusters)])
     if not (sizes > 0).all():
         return [1.0] * sizes.size
-    logs = np.log(sizes) / penalty.degree()
+    logs = np.log(sizes) / penalty.degree
     return [float(scale) for scale in np.exp(logs.mean() - logs)]
 
 

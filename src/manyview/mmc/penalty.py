@@ -13,16 +13,24 @@ Matrix = npt.NDArray[np.floating[Any]]
 
 
 class Penalty(Protocol):
-    """A penalty on the rows of a factor, and the quadratic that lies above it."""
+    """A penalty on the rows of a factor, and the quadratic that lies above it.
+
+    Attributes
+    ----------
+    degree : int
+        d, where scaling the factor by c scales the penalty by ``c**d``.
+    weight : float
+        What it is multiplied by where clusters have one sample and rows unit length.
+    """
+
+    degree: int
+    weight: float
 
     def value(self, factor: Matrix) -> float:
         """Return the penalty of a factor."""
 
     def weights(self, factor: Matrix) -> npt.NDArray[np.float64]:
         """Return p for which ``sum_i p_i |w_i|^2`` plus a constant touches the penalty here."""
-
-    def degree(self) -> int:
-        """Return d, where scaling the factor by c scales the penalty by ``c**d``."""
 
     def vanished(self, factor: Matrix, previous: Matrix) -> npt.NDArray[np.bool_]:
         """Return which rows may be set to zero: they are tiny and on their way there."""
@@ -35,6 +43,8 @@ class RowSparse:
     the objective, which goes without it, still falls in every step but for rounding.
     """
 
+    degree = 1
+    weight = 0.005
     smoothing = 1e-20
     negligible = 1e-4
 
@@ -46,10 +56,6 @@ class RowSparse:
         """Return ``1 / (2 |w_i|)``, bounded."""
         return 0.5 / np.sqrt(_row_norms(factor) ** 2 + self.smoothing)
 
-    def degree(self) -> int:
-        """Return 1: a norm."""
-        return 1
-
     def vanished(self, factor: Matrix, previous: Matrix) -> npt.NDArray[np.bool_]:
         """Return the rows that shrink and are negligible beside the largest."""
         norms = _row_norms(factor)
@@ -60,6 +66,9 @@ class RowSparse:
 class Frobenius:
     """The squared norm, ``sum_i |w_i|^2``, of MMC-F: every feature stays."""
 
+    degree = 2
+    weight = 0.01
+
     def value(self, factor: Matrix) -> float:
         """Return the sum of squares."""
         return float((_row_norms(factor) ** 2).sum())
@@ -67,10 +76,6 @@ class Frobenius:
     def weights(self, factor: Matrix) -> npt.NDArray[np.float64]:
         """Return ones: the penalty is its own quadratic."""
         return np.ones(factor.shape[0])
-
-    def degree(self) -> int:
-        """Return 2: a square."""
-        return 2
 
     def vanished(self, factor: Matrix, previous: Matrix) -> npt.NDArray[np.bool_]:
         """Return that no row may go."""

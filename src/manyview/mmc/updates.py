@@ -35,7 +35,8 @@ def updated_view_factor(
 
     The penalty is replaced by the quadratic that touches it at the current factor and lies
     above it elsewhere; conjugate gradients on that quadratic start from the current factor, so
-    that each step lowers the objective. Rows at zero stay there.
+    that each step lowers the objective. Rows at zero stay there, and so do features in a column
+    where all of them are zero.
 
     Parameters
     ----------
@@ -114,12 +115,18 @@ def _preconditioner(
     inverse, along, vectors = (part.astype(factor.dtype) for part in (inverse, along, vectors))
     along_scale = along_scale.astype(factor.dtype)
     mean = mean.astype(factor.dtype)
+    outside = ~np.any(factor[:-1], axis=0)  # columns in which the view's features take no part
+
+    def within(rows: Matrix) -> Matrix:
+        if outside.any():
+            rows = rows.copy()
+            rows[:-1, outside] = 0.0
+        return rows
 
     def precondition(residual: Matrix) -> Matrix:
-        rotated = residual @ vectors
+        rotated = within(residual) @ vectors
         solved = rotated * inverse
         solved -= along * (along_scale * (mean @ solved))
-        preconditioned: Matrix = solved @ vectors.T
-        return preconditioned
+        return within(solved @ vectors.T)
 
     return precondition

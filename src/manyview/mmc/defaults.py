@@ -1,0 +1,55 @@
+"""Defaults that follow from the data: how much to penalise, and how many columns to have."""
+
+from __future__ import annotations
+
+from math import comb
+
+import numpy as np
+
+from manyview.engine import Engine
+from manyview.mmc.penalty import Penalty
+
+__all__ = ["default_gamma", "default_rank"]
+
+
+def default_gamma(engine: Engine, penalty: Penalty, n_clusters: int) -> float:
+    """Return a weight of the penalty under which the scale of the data does not matter.
+
+    The indicator's entries are ``1 / sqrt(N / K)`` on average, and the model makes them as a
+    product of V + 1 factors and V views. With every sample twice, or with a view multiplied by
+    a number, the same clusters take factors of another size; a penalty of degree d changes with
+    that size to the power of ``d / (V + 1)``. Gamma makes up for it, with rho_v the root mean
+    square length of a row of view v::
+
+        gamma = weight * (sqrt(N / K) * rho_1 * ... * rho_V) ** (d / (V + 1))
+
+    Rows of unit length have rho = 1. The weight is the penalty's own.
+
+    Parameters
+    ----------
+    engine : Engine
+        The samples.
+    penalty : Penalty
+        The penalty.
+    n_clusters : int
+        Number of clusters, K.
+
+    Returns
+    -------
+    float
+        Gamma.
+    """
+    squares = np.array([square[:-1].sum() for _, square in engine.moments])
+    logs = np.log(squares[squares > 0]).sum() + np.log(engine.n_samples / n_clusters)
+    return float(penalty.weight * np.exp(0.5 * penalty.degree * logs / (squares.size + 1)))
+
+
+def default_rank(n_clusters: int, n_views: int, order: int | None) -> int:
+    """Return the rank: two columns a cluster, and 20 at least as in the paper.
+
+    The prediction has at most the rank of the weight tensor, so that fewer columns than clusters
+    cannot tell them apart, and a second one lets a cluster have two parts. Where columns are
+    given to some of the views only, each choice of views has as many.
+    """
+    choices = comb(n_views, min(order or n_views, n_views))
+    return max(20, 2 * n_clusters) * choices
