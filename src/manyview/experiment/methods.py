@@ -55,6 +55,8 @@ def _grid(**choices: tuple[Any, ...]) -> tuple[dict[str, Any], ...]:
 
 _SEVEN = (1e-10, 1e-7, 1e-4, 1e-1, 1e2, 1e5, 1e8)
 
+_PAPER_GRID = _grid(rank=(10, 20, 30, 40, 50), gamma=(0.01,))
+
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -77,10 +79,8 @@ METHODS: dict[str, Method] = {
             SCMV3DT,
             grid=_grid(sparsity=(0.01, 0.05, 0.1, 0.3), low_rank=(0.01, 0.1, 1.0)),
         ),
-        Method(
-            "MMC-F", MMC, defaults={"penalty": "frobenius"}, grid=_grid(rank=(10, 20, 30, 40, 50))
-        ),
-        Method("MMC", MMC, grid=_grid(rank=(10, 20, 30, 40, 50))),
+        Method("MMC-F", MMC, defaults={"penalty": "frobenius"}, grid=_PAPER_GRID),
+        Method("MMC", MMC, grid=_PAPER_GRID),
     )
 }
 
