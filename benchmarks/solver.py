@@ -19,7 +19,6 @@ from manyview import Views
 from manyview.datasets import load_digits_views, read_views
 from manyview.engine import LocalEngine
 from manyview.linalg.cg import conjugate_gradients
-from manyview.linalg.partition import indicator_of
 from manyview.mmc import updates
 from manyview.mmc.fit import Problem, fit
 from manyview.mmc.indicator import DiscreteIndicator
@@ -40,7 +39,9 @@ def run() -> Iterator[Measurement]:
     else:
         sets |= {n: (read_views(folder / f"{n}.npz").views, k) for n, k in (("fox", 4), ("cnn", 7))}
     for name, (views, k) in sets.items():
-        labels = graph_start(LocalEngine(views, normalize="rows"), k, np.random.default_rng(0))
+        engine = LocalEngine(views, normalize="rows")
+        graph_start(engine, k, np.random.default_rng(0))
+        labels = engine.gather("labels")
         paths = {variant: _path(views, labels, k, *VARIANTS[variant]) for variant in VARIANTS}
         target = 1.1 * max(path[-1][0] for path in paths.values())
         reached = {v: next(p for p in path if p[0] <= target) for v, path in paths.items()}
@@ -59,7 +60,8 @@ def _path(
 ) -> list[tuple[float, int, float]]:
     engine = LocalEngine(views, normalize="rows")
     problem = Problem(RowSparse(), 0.01, DiscreteIndicator(), SWEEPS, 1e-3)
-    problem.indicator.start(engine, indicator_of(labels, k))
+    engine.scatter("labels", labels)
+    problem.indicator.start(engine, k)
     factors, moments = start_factors(engine, k, max(20, 2 * k), seed=0)
     products, path, begin = [0], [], time.perf_counter()
 

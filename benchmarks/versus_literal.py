@@ -55,7 +55,8 @@ def _measured(name: str, raw: list[Any], k: int) -> Measurement:
     begin = time.perf_counter()
     engine = LocalEngine(as_views(raw), normalize="rows")
     problem = Problem(RowSparse(), GAMMA, OrthogonalIndicator(), max_iter=1000, tol=0.0)
-    problem.indicator.start(engine, F)
+    engine.scatter("indicator", F)
+    engine.scatter("labels", np.zeros(F.shape[0], dtype=np.intp))  # k-means sets them at the end
     sweeps = 0
 
     def on_sweep(sweep: int, value: float) -> None:

@@ -59,6 +59,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     predict: Any = _ForFittedSamplesOnly()
     transform: Any = _ForFittedSamplesOnly()
     _takes_lacking_views = False
+    _takes_other_places = False
 
     def fit_predict(self, views: Any, y: Any = None) -> npt.NDArray[np.intp]:
         """Fit and return the labels of the samples.
@@ -89,6 +90,11 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         self._validate_params()
         checked = as_views(views, min_samples=2)
         check_n_clusters(self.n_clusters, checked)
+        if checked.place != "numpy" and not self._takes_other_places:
+            raise TypeError(
+                f"{type(self).__name__} works on NumPy and SciPy arrays in this process; received "
+                f"views of {checked.place}. MMC works on them where they are"
+            )
         if checked.present is not None and not self._takes_lacking_views:
             raise ValueError(
                 f"{type(self).__name__} needs every sample in every view; "

@@ -3,7 +3,7 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 
-from manyview.linalg.embedding import graph_embedding, landmark_embedding, unit_rows
+from manyview.linalg.embedding import graph_embedding, unit_rows
 
 
 def _random_graph(n, rng, density=0.1):
@@ -50,23 +50,6 @@ def test_more_components_than_vectors_takes_the_largest():
 def test_isolated_samples_do_not_divide_by_zero():
     graph = sp.block_diag([np.ones((3, 3)), np.zeros((2, 2))], format="csr")
     found = graph_embedding(graph, 3, rng=np.random.default_rng(0))
-    assert np.isfinite(found).all()
-
-
-def test_landmarks_give_the_singular_vectors_of_the_normalised_affinity():
-    rng = np.random.default_rng(2)
-    affinity = sp.csr_array(rng.random((80, 12)) * (rng.random((80, 12)) < 0.5) + 0.01)
-    z = affinity.toarray() / affinity.sum(axis=1)[:, None]
-    z = z / np.sqrt(z.sum(axis=0))
-    vectors = np.linalg.svd(z, full_matrices=False)[0][:, :4]
-    found = landmark_embedding(affinity, 4)
-    np.testing.assert_allclose(found @ found.T, vectors @ vectors.T, atol=1e-8)
-
-
-def test_landmarks_without_samples_are_left_out():
-    affinity = sp.csr_array(np.array([[1.0, 0, 0], [1, 0, 0], [0, 2, 0], [0, 1, 0]]))
-    found = landmark_embedding(affinity, 3)
-    assert found.shape == (4, 2)
     assert np.isfinite(found).all()
 
 

@@ -22,9 +22,9 @@ def test_indicator_has_orthonormal_columns(labels):
 
 
 def test_effective_clusters():
-    assert np.isclose(effective_clusters(np.arange(6) % 3), 3.0)
-    assert np.isclose(effective_clusters(np.zeros(5, dtype=np.intp)), 1.0)
-    assert 1.0 < effective_clusters(np.array([0] * 98 + [1, 2])) < 1.2
+    assert np.isclose(effective_clusters(np.array([2.0, 2.0, 2.0])), 3.0)
+    assert np.isclose(effective_clusters(np.array([5.0, 0.0])), 1.0)
+    assert 1.0 < effective_clusters(np.array([98.0, 1.0, 1.0])) < 1.2
 
 
 def test_fewer_distinct_rows_than_clusters():

@@ -17,8 +17,8 @@ def objective_after(views, labels, penalty, *, sweeps=100):
     """The objective per unit of the indicator, whose bound does not depend on the samples."""
     engine = LocalEngine(as_views(views), normalize=None)
     indicator = DiscreteIndicator()
-    sizes = np.bincount(labels)
-    indicator.start(engine, np.eye(3)[labels] / np.sqrt(sizes[labels])[:, None])
+    engine.scatter("labels", labels)
+    indicator.start(engine, 3)
     factors, moments = start_factors(engine, 3, 3, seed=0)
     gamma = default_gamma(engine, penalty, 3)
     problem = Problem(penalty, gamma, indicator, sweeps, 0.0, cg_steps=100)

@@ -3,7 +3,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from manyview.linalg.partition import indicator_of
 from manyview.mmc import fit as module
 from manyview.mmc.fit import Problem, fit
 from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator
@@ -19,7 +18,8 @@ def run(c, *, gamma=0.01, penalty="l21", indicator="discrete", sweeps=8, cg_step
     problem = Problem(
         PENALTIES[penalty](), gamma, INDICATORS[indicator](), sweeps, tol, cg_steps=cg_steps
     )
-    problem.indicator.start(c.engine, indicator_of(np.arange(c.engine.n_samples) % 3, 3))
+    c.engine.scatter("labels", np.arange(c.engine.n_samples) % 3)
+    problem.indicator.start(c.engine, 3)
     factors, moments = start_factors(c.engine, 3, 5, seed=0)
     return problem, fit(c.engine, problem, factors, moments, **kw)
 
@@ -129,7 +129,8 @@ def test_start_below_the_zero_model(case):
     c = case(2, n=60)
     problem = Problem(RowSparse(), 0.01, DiscreteIndicator(), 1, 0.0)
     truth = np.random.default_rng(2).integers(0, 3, 60)
-    problem.indicator.start(c.engine, indicator_of(truth, 3))
+    c.engine.scatter("labels", truth)
+    problem.indicator.start(c.engine, 3)
     factors, moments = start_factors(c.engine, 3, 5, seed=0)
     factors, moments = module._balanced(c.engine, problem, factors, moments)
     assert objective(factors, moments, problem.penalty, problem.gamma) < 3.0

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from manyview import as_views
 from manyview.engine import LocalEngine
 from manyview.mmc import graph as module
-from manyview.mmc.graph import harmonic_weights, landmark_graph, neighbour_graph
+from manyview.mmc.graph import find_nearest, harmonic_weights, neighbour_graph, product_kernel
 
 NORMALIZE = ["rows", "columns", None]
 
@@ -57,16 +57,14 @@ class TestNeighbours:
         views = made(sparse=sparse)
         marks = np.arange(0, 90, 3)
         kernel = kernel_of(views, normalize, half_way=False)[:, marks]
-        order = np.argsort(-kernel, axis=1)[:, :5]  # an eighth of 30, but five at least
-        expected = np.zeros((90, marks.size))
-        np.put_along_axis(expected, order, np.tile(harmonic_weights(5), (90, 1)), axis=1)
-        found = landmark_graph(engine_of(views, normalize), marks, 1)
-        np.testing.assert_allclose(found.toarray(), expected)
+        engine = engine_of(views, normalize)
+        find_nearest(engine, marks, 5, [np.ones(X.shape[1]) for X in views])
+        np.testing.assert_array_equal(engine.gather("near"), np.argsort(-kernel, axis=1)[:, :5])
 
     def test_whatever_the_blocks(self, normalize, sparse, monkeypatch):
         views = made(sparse=sparse)
         whole = neighbour_graph(engine_of(views, normalize), 3)
-        monkeypatch.setattr(module, "_CHUNK", 7)
+        monkeypatch.setattr(LocalEngine, "chunk", 7)
         monkeypatch.setattr("manyview.engine.local._BLOCK_ROWS", (11, 11))
         parts = neighbour_graph(engine_of(views, normalize), 3)
         assert abs(whole - parts).max() < 1e-12
@@ -105,8 +103,8 @@ def test_a_sample_that_lacks_a_view_goes_by_the_others():
     present[:10, 1] = False
     engine = LocalEngine(as_views(views, present=present), normalize="rows")
     widths = [module._feature_widths(engine, v) for v in range(2)]
-    weights = harmonic_weights(5)
-    found = module._nearest(engine, np.arange(90), weights, widths, order=None, itself=False)
+    find_nearest(engine, np.arange(90), 5, widths, itself=False)
+    found = engine.gather("near")
     squares = np.where(present[:, 1:], views[1] / np.linalg.norm(views[1], axis=1)[:, None], 0.0)
     first = kernel_of(views[:1], "rows")
     second = squares / np.sqrt(np.sqrt(np.mean(squares**2, axis=0)))
@@ -115,6 +113,20 @@ def test_a_sample_that_lacks_a_view_goes_by_the_others():
     kernel = first * np.maximum(1.0 + second @ second.T, 0.0)
     np.fill_diagonal(kernel, -1.0)
     for n in range(90):
-        np.testing.assert_array_equal(
-            np.sort(found[[n]].indices), np.sort(np.argsort(-kernel[n])[:5])
-        )
+        np.testing.assert_array_equal(np.sort(found[n]), np.sort(np.argsort(-kernel[n])[:5]))
+
+
+class TestKernel:
+    def test_of_full_order_is_the_product(self):
+        a, b, c = np.random.default_rng(0).uniform(-1, 1, (3, 4, 5))
+        np.testing.assert_allclose(product_kernel([a, b, c]), (1 + a) * (1 + b) * (1 + c))
+
+    @pytest.mark.parametrize("order", [1, 2, 3])
+    def test_of_lower_order_has_the_terms_of_fewer_views(self, order):
+        a, b, c = np.random.default_rng(0).uniform(-1, 1, (3, 4, 5))
+        terms = [1 + a + b + c, a * b + a * c + b * c, a * b * c]
+        np.testing.assert_allclose(product_kernel([a, b, c], order), sum(terms[:order]))
+
+    def test_is_never_negative(self):
+        opposite = np.full((2, 2), -1.0 - 1e-15)
+        assert (product_kernel([opposite, opposite]) == 0).all()

@@ -20,7 +20,8 @@ def criterion(prediction, labels, k):
 
 def start_discrete(c, labels, k=3):
     c.set_indicator(indicator_of(labels, k))
-    DiscreteIndicator().start(c.engine, c.F)
+    c.engine.scatter("labels", labels)
+    DiscreteIndicator().start(c.engine, k)
 
 
 class TestOrthogonal:

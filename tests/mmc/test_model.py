@@ -16,9 +16,14 @@ from manyview.mmc.model import (
     residual_kernel,
 )
 from manyview.mmc.penalty import Frobenius, RowSparse
-from manyview.mmc.readout import predicted_indicator
+from manyview.mmc.readout import JoiningReadout, predict_samples
 
 PENALTIES = [RowSparse(), Frobenius()]
+
+
+def predicted_indicator(engine, factors):
+    predict_samples(engine, factors, JoiningReadout(np.ones(3), np.ones(3)))
+    return engine.gather("prediction")
 
 
 @pytest.mark.parametrize("widths", [(4,), (3, 2), (2, 3, 2), (2, 2, 1, 2)])

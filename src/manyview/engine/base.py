@@ -8,10 +8,12 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
 
+import array_api_compat
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview.engine.arrays import Array, as_dtype, namespace, to_numpy
 from manyview.engine.block import Block, RowView, Sums, Update
 from manyview.engine.scaling import Scaling
 
@@ -30,11 +32,14 @@ class Engine(ABC):
         Precision of all state and factors.
     scalings : list of Scaling
         One a view.
+    chunk : int
+        Rows of a block that are compared with landmarks at a time.
     """
 
     n_samples: int
     dtype: np.dtype[Any]
     scalings: list[Scaling]
+    chunk: int = 256
 
     @abstractmethod
     def running(self) -> AbstractContextManager[None]:
@@ -64,12 +69,16 @@ class Engine(ABC):
         """Give each block its rows of an array, as state."""
 
     @abstractmethod
-    def gather(self, name: str) -> npt.NDArray[Any]:
-        """Return a state of all blocks as one array."""
+    def gather(self, name: str) -> Array:
+        """Return a state of all blocks as one array, where the samples are."""
 
     @abstractmethod
     def take(self, samples: npt.NDArray[np.intp]) -> list[RowView]:
-        """Return some samples' rows of every view."""
+        """Return some samples' rows of every view, in this process."""
+
+    @abstractmethod
+    def take_state(self, name: str, samples: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+        """Return some samples' rows of a state, in this process."""
 
     @abstractmethod
     def snapshot(self, *names: str) -> list[dict[str, Any]]:
@@ -82,9 +91,13 @@ class Engine(ABC):
     def restore(self, snapshot: list[dict[str, Any]]) -> None:
         """Put back the state of a snapshot."""
 
+    def asarray(self, values: npt.NDArray[Any]) -> Array:
+        """Return NumPy values where arithmetic on factors is done: here, or on a device."""
+        return values
+
     def forget(self, *names: str) -> None:
         """Drop some of the blocks' state."""
-        self.update(lambda block: (dict.fromkeys(names), ()))
+        self.update(_forget_kernel, names)
 
     @cached_property
     def moments(self) -> list[tuple[Matrix, Matrix]]:
@@ -99,33 +112,43 @@ class Engine(ABC):
         (pulled,) = self.sum(_pull_ones, v, self.dtype)
         if scaling.columns is None:
             (squares,) = self.sum(_squares, v)
+            squares = to_numpy(squares)
         else:
             centre, width = scaling.columns
             (squares,) = self.sum(_column_deviations, v, centre)
-            squares = squares * width**2
-        mean = scaling.unfold(pulled)[:, 0] / self.n_samples
+            squares = to_numpy(squares) * width**2
+        mean = to_numpy(scaling.unfold(pulled))[:, 0] / self.n_samples
         return mean, np.append(squares / self.n_samples, 1.0)
 
     def standardising(self, v: int) -> Scaling:
         """Return the scaling that gives the columns of view `v` mean 0 and variance 1."""
         total, weight = self.sum(_column_sums, v)
-        centre = total / max(float(weight), 1.0)
+        weight = max(float(weight), 1.0)
+        centre = to_numpy(total) / weight
         (squares,) = self.sum(_column_deviations, v, centre)
-        deviation = np.sqrt(squares / max(float(weight), 1.0))
+        deviation = np.sqrt(to_numpy(squares) / weight)
         constant = deviation <= 1e-11 * np.abs(centre)  # no more than the rounding of the mean
         width = np.divide(1.0, deviation, where=~constant, out=np.zeros_like(deviation))
         return Scaling(centre.size, centre.astype(self.dtype), width.astype(self.dtype))
 
 
-def _weights(view: RowView) -> npt.NDArray[np.float64]:
-    if view.scale is None:
+def _forget_kernel(block: Block, names: tuple[str, ...]) -> Update:
+    return dict.fromkeys(names), ()
+
+
+def _weights(view: RowView) -> Array:
+    if view.scale is not None:
+        return as_dtype(view.scale, np.float64)
+    if sp.issparse(view.x):
         return np.ones(view.x.shape[0])
-    return view.scale.astype(np.float64)
+    xp = namespace(view.x)
+    device = array_api_compat.device(view.x)
+    return xp.ones(view.x.shape[0], dtype=xp.float64, device=device)
 
 
 def _pull_ones(block: Block, v: int, dtype: np.dtype[Any]) -> Sums:
     view = block.views[v]
-    return (view.pull(np.ones((view.x.shape[0], 1), dtype=dtype)),)
+    return (view.pull(as_dtype(_weights(RowView(view.x, None)), dtype)[:, None]),)
 
 
 def _squares(block: Block, v: int) -> Sums:
@@ -136,20 +159,21 @@ def _squares(block: Block, v: int) -> Sums:
         scaled = view.x.data * weights[_row_of(view.x)]
         return (np.bincount(view.x.indices, weights=scaled**2, minlength=view.x.shape[1]),)
     scaled = view.x * weights[:, None]
-    return (np.einsum("ij,ij->j", scaled, scaled),)
+    return (namespace(scaled).sum(scaled * scaled, axis=0),)
 
 
 def _column_sums(block: Block, v: int) -> Sums:
     view = block.views[v]
     weights = _weights(view)
-    return view.x.T @ weights, np.sum(weights)
+    x = view.x if sp.issparse(view.x) else as_dtype(view.x, np.float64)
+    return x.T @ weights, namespace(weights).sum(weights)
 
 
-def _column_deviations(block: Block, v: int, centre: Matrix) -> Sums:
+def _column_deviations(block: Block, v: int, centre: Array) -> Sums:
     view = block.views[v]
     weights = _weights(view)
     if not sp.issparse(view.x):
-        return ((np.square(view.x - centre)).T @ weights,)
+        return (((view.x - centre) ** 2).T @ weights,)
     # the entries that are stored, and the zeros that are not
     stored = sp.csr_array((weights[_row_of(view.x)], view.x.indices, view.x.indptr), view.x.shape)
     shifted = np.square(view.x.data - centre[view.x.indices])

@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
+import array_api_compat
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview.engine.arrays import Array, namespace, placed_like
 from manyview.engine.scaling import Folded, Pulled
 
 __all__ = ["Block", "RowView", "Sums", "Update", "row_norms"]
 
-Array: TypeAlias = Any
 Matrix = npt.NDArray[np.floating[Any]]
 Sums: TypeAlias = tuple[Any, ...]
 """What a kernel returns to be added over blocks."""
@@ -27,18 +28,18 @@ class RowView:
 
     Attributes
     ----------
-    x : ndarray or csr_array of shape (rows, features)
+    x : array or csr_array of shape (rows, features)
         The raw rows.
-    scale : ndarray of shape (rows,), or None
+    scale : array of shape (rows,), or None
         Factor of each row; 0 for a sample that lacks the view. None means 1 everywhere.
     """
 
     x: Array
-    scale: Matrix | None
+    scale: Array | None
 
-    def project(self, factor: Folded) -> Matrix:
+    def project(self, factor: Folded) -> Array:
         """Return Z W, rows x R, for a folded factor."""
-        projected: Matrix = self.in_precision(factor.features.dtype).x @ factor.features
+        projected = self.in_precision(factor.features.dtype).x @ factor.features
         if factor.offset is not None:
             projected += factor.offset
         if self.scale is not None:
@@ -46,10 +47,11 @@ class RowView:
         projected += factor.bias
         return projected
 
-    def pull(self, rows: Matrix) -> Pulled:
+    def pull(self, rows: Array) -> Pulled:
         """Return Z' M for these rows, before :meth:`Scaling.unfold`."""
         # a product with ones is several times faster than a sum over the first axis
-        plain_sum = np.ones(rows.shape[0], dtype=rows.dtype) @ rows
+        device = array_api_compat.device(rows)
+        plain_sum = namespace(rows).ones(rows.shape[0], dtype=rows.dtype, device=device) @ rows
         if self.scale is None:
             scaled, scaled_sum = rows, plain_sum
         else:
@@ -58,15 +60,21 @@ class RowView:
 
     def restrict(self, active: npt.NDArray[np.intp]) -> RowView:
         """Return a copy of these rows that holds the features `active` only."""
-        x = self.x[:, active]
-        return RowView(np.ascontiguousarray(x) if isinstance(x, np.ndarray) else x, self.scale)
+        if sp.issparse(self.x):
+            return RowView(self.x[:, active], self.scale)
+        xp = namespace(self.x)
+        return RowView(xp.take(self.x, placed_like(active, self.x), axis=1), self.scale)
 
-    def in_precision(self, dtype: np.dtype[Any]) -> RowView:
+    def in_precision(self, dtype: Any) -> RowView:
         """Return these rows widened to `dtype`, a copy if they are of a narrower type.
 
         So a view of pixels as uint8 is widened a block at a time and never as a whole.
         """
-        return self if self.x.dtype == dtype else RowView(self.x.astype(dtype), self.scale)
+        if self.x.dtype == dtype:
+            return self
+        if sp.issparse(self.x):
+            return RowView(self.x.astype(dtype), self.scale)
+        return RowView(namespace(self.x).astype(self.x, dtype), self.scale)
 
 
 @dataclass

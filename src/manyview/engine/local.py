@@ -12,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from threadpoolctl import threadpool_limits
 
+from manyview.engine.arrays import Array, to_numpy
 from manyview.engine.base import Engine
 from manyview.engine.block import Block, RowView, Sums, Update, row_norms
 from manyview.engine.scaling import Scaling
@@ -127,8 +128,8 @@ class LocalEngine(Engine):
         for block in self.blocks:
             block.state[name] = values[block.rows]
 
-    def gather(self, name: str) -> npt.NDArray[Any]:
-        """Return a state of all blocks as one array."""
+    def gather(self, name: str) -> Array:
+        """Return a state of all blocks as one array, where the samples are."""
         return np.concatenate([block.state[name] for block in self.blocks])
 
     def snapshot(self, *names: str) -> list[dict[str, Any]]:
@@ -151,6 +152,10 @@ class LocalEngine(Engine):
             scale = np.concatenate(scales)[samples] if scales else None
             taken.append(RowView(array[samples], scale))
         return taken
+
+    def take_state(self, name: str, samples: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+        """Return some samples' rows of a state, in this process."""
+        return to_numpy(self.gather(name))[samples]
 
     def _map(self, function: Callable[[Block], T]) -> Iterator[T]:
         pool = getattr(self, "_pool", None)

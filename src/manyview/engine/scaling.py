@@ -10,8 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
+import array_api_compat
 import numpy as np
 import numpy.typing as npt
+
+from manyview.engine.arrays import Array, namespace, placed_like
 
 __all__ = ["Folded", "Pulled", "Scaling"]
 
@@ -24,15 +27,15 @@ class Pulled:
 
     Attributes
     ----------
-    features : ndarray of shape (n_features, rank)
+    features : array of shape (n_features, rank)
         X' (scale * M).
-    scaled_sum, plain_sum : ndarray of shape (rank,)
+    scaled_sum, plain_sum : array of shape (rank,)
         Column sums of scale * M and of M.
     """
 
-    features: Matrix
-    scaled_sum: Matrix
-    plain_sum: Matrix
+    features: Array
+    scaled_sum: Array
+    plain_sum: Array
 
     def __add__(self, other: Pulled) -> Pulled:
         return Pulled(
@@ -42,18 +45,19 @@ class Pulled:
         )
 
     def __iadd__(self, other: Pulled) -> Pulled:
-        np.add(self.features, other.features, out=self.features)
-        np.add(self.scaled_sum, other.scaled_sum, out=self.scaled_sum)
-        np.add(self.plain_sum, other.plain_sum, out=self.plain_sum)
+        features, scaled_sum, plain_sum = self.features, self.scaled_sum, self.plain_sum
+        features += other.features
+        scaled_sum += other.scaled_sum
+        plain_sum += other.plain_sum
         return self
 
 
 class Folded(NamedTuple):
     """A view factor as raw rows meet it."""
 
-    features: Matrix
-    offset: Matrix | None
-    bias: Matrix
+    features: Array
+    offset: Array | None
+    bias: Array
 
 
 @dataclass(frozen=True)
@@ -86,32 +90,37 @@ class Scaling:
         """Return the same scaling for blocks that hold the features `active` only."""
         return replace(self, active=active)
 
-    def fold(self, factor: Matrix) -> Folded:
+    def fold(self, factor: Array) -> Folded:
         """Bring a (n_features + 1) x R factor to the raw rows."""
-        features, bias, offset = factor[:-1], factor[-1], None
+        features, bias, offset = factor[:-1, ...], factor[-1, ...], None
         if self.columns is not None:
-            centre, width = self.columns
+            centre, width = (placed_like(part, factor) for part in self.columns)
             features = features * width[:, None]
             offset = -(centre @ features)
         if self.active is not None:
-            features = features[self.active]
+            features = features[placed_like(self.active, factor)]
         return Folded(features, offset, bias)
 
-    def unfold(self, pulled: Pulled) -> Matrix:
+    def unfold(self, pulled: Pulled) -> Array:
         """Bring a sum of :meth:`RowView.pull` to the shape of the factor.
 
         Rows of features that no longer take part are zero.
         """
         features = pulled.features
-        full = np.zeros((self.n_features + 1, features.shape[1]), dtype=features.dtype)
-        full[slice(self.n_features) if self.active is None else self.active] = features
+        xp, device = namespace(features), array_api_compat.device(features)
+        shape = (self.n_features + 1, features.shape[1])
+        full = xp.zeros(shape, dtype=features.dtype, device=device)
+        if self.active is None:
+            full[:-1, ...] = features
+        else:
+            full[placed_like(self.active, features)] = features
         if self.columns is not None:
-            centre, width = self.columns
-            full[:-1] -= centre[:, None] * pulled.scaled_sum
-            full[:-1] *= width[:, None]
+            centre, width = (placed_like(part, features) for part in self.columns)
+            full[:-1, ...] -= centre[:, None] * pulled.scaled_sum
+            full[:-1, ...] *= width[:, None]
             if self.active is not None:
                 left = np.ones(self.n_features, dtype=bool)
                 left[self.active] = False
-                full[:-1][left] = 0.0
-        full[-1] = pulled.plain_sum
+                full[:-1, ...] *= placed_like(~left, features)[:, None]
+        full[-1, ...] = pulled.plain_sum
         return full

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
+from array_api_compat import array_namespace
+
 __all__ = ["conjugate_gradients"]
 
 Array: TypeAlias = Any
@@ -50,16 +52,17 @@ def conjugate_gradients(
     >>> conjugate_gradients(lambda X: H @ X, np.ones((3, 1)), lambda X: X, steps=3).round(6).T
     array([[1.  , 0.5 , 0.25]])
     """
+    xp = array_namespace(residual)
     correction = 0.0 * residual
     preconditioned = precondition(residual)
     direction = preconditioned
-    energy = float((residual * preconditioned).sum())
+    energy = float(xp.sum(residual * preconditioned))
     total = 0.0
     for _ in range(steps):
         if not energy > 0.0:
             break
         image = operator(direction)
-        curvature = float((direction * image).sum())
+        curvature = float(xp.sum(direction * image))
         if not curvature > 0.0:  # rounding has used up the residual
             break
         length = energy / curvature
@@ -70,6 +73,6 @@ def conjugate_gradients(
             break
         residual = residual - length * image
         preconditioned = precondition(residual)
-        previous, energy = energy, float((residual * preconditioned).sum())
+        previous, energy = energy, float(xp.sum(residual * preconditioned))
         direction = preconditioned + (energy / previous) * direction
     return correction

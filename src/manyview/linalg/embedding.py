@@ -1,4 +1,4 @@
-"""Spectral embeddings of a neighbour graph, given whole or through landmarks."""
+"""The spectral embedding of a neighbour graph."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-__all__ = ["graph_embedding", "landmark_embedding", "unit_rows"]
+__all__ = ["graph_embedding", "unit_rows"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -63,37 +63,6 @@ def graph_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generat
     except scipy.sparse.linalg.ArpackNoConvergence:
         return np.hstack([known, _dense_vectors(normalised, known, wanted)])
     return np.hstack([known, vectors[:, np.argsort(-values)]])
-
-
-def landmark_embedding(affinity: Any, n_components: int) -> Matrix:
-    """Return the top left singular vectors of a degree-normalised bipartite graph.
-
-    Two samples are near when they share landmarks: with Z the rows of `affinity` scaled to sum
-    to 1 and L the diagonal of its column sums, the graph is ``Z L^-1 Z'``, never formed.
-
-    Parameters
-    ----------
-    affinity : sparse array of shape (n, n_landmarks)
-        Non-negative weights of each sample to its nearest landmarks; every row has one.
-    n_components : int
-        Number of singular vectors.
-
-    Returns
-    -------
-    ndarray of shape (n, n_components)
-        Singular vectors, largest singular value first.
-    """
-    z = sp.diags_array(1.0 / np.asarray(affinity.sum(axis=1)).ravel()) @ affinity
-    mass = np.asarray(z.sum(axis=0)).ravel()
-    z = (z @ sp.diags_array(np.divide(1.0, np.sqrt(mass), where=mass > 0, out=0.0 * mass))).tocsr()
-    gram = (z.T @ z).toarray()
-    size = gram.shape[0]
-    n_components = min(n_components, size)
-    values, vectors = scipy.linalg.eigh(gram, subset_by_index=(size - n_components, size - 1))
-    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    kept = values > 1e-10
-    embedded: Matrix = z @ (vectors[:, kept] / np.sqrt(values[kept]))
-    return embedded
 
 
 def unit_rows(rows: Matrix) -> Matrix:

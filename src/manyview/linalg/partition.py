@@ -49,8 +49,8 @@ def indicator_of(labels: Labels, n_clusters: int) -> npt.NDArray[np.float64]:
     return indicator
 
 
-def effective_clusters(labels: Labels) -> float:
+def effective_clusters(sizes: Matrix) -> float:
     """Return the exponential of the entropy of the cluster sizes: K when they are equal."""
-    share = np.bincount(labels) / labels.size
+    share = sizes / sizes.sum()
     share = share[share > 0]
     return float(np.exp(-np.sum(share * np.log(share))))

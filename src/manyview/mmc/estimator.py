@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -17,17 +15,19 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
-from manyview.engine import Engine, LocalEngine
+from manyview.engine import Engine, engine_for
+from manyview.engine.arrays import Array, to_numpy
 from manyview.iterate import InterruptWarning
-from manyview.linalg.partition import Labels, effective_clusters, indicator_of
+from manyview.linalg.partition import effective_clusters
 from manyview.mmc.defaults import default_gamma, default_rank
 from manyview.mmc.fit import Fitted, Problem, fit, refit
-from manyview.mmc.indicator import indicator_named
+from manyview.mmc.indicator import Indicator, indicator_named
 from manyview.mmc.init import as_labels, given_start, graph_start, kmeans_start, random_start
 from manyview.mmc.initial_factors import start_factors
+from manyview.mmc.kmeans import cluster_sizes
 from manyview.mmc.model import Factors, Moments
 from manyview.mmc.penalty import penalty_named
-from manyview.mmc.readout import Readout, predicted_indicator
+from manyview.mmc.readout import Readout, predict_samples
 from manyview.progress import ProgressBar
 from manyview.views import Views, check_scale
 
@@ -150,6 +150,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     """
 
     _takes_lacking_views = True
+    _takes_other_places = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "rank": [Interval(Integral, 1, None, closed="left"), None],
@@ -245,11 +246,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                 for v in range(len(checked)):
                     engine.restrict(v, None)
                 try:
-                    indicator = self._start(engine, rng, start)
-                    factors = partial(start_factors, rank=rank, order=self.order)
-                    candidate = _carried_through(
-                        engine, problem, indicator, factors, rng, bar, start
-                    )
+                    self._start(engine, problem.indicator, rng, start)
+                    seed = int(rng.integers(2**31 - 1))
+                    first = start_factors(engine, self.n_clusters, rank, seed, order=self.order)
+                    candidate = _carried_through(engine, problem, *first, rng, bar, start)
                 except KeyboardInterrupt:
                     if best is None:
                         raise
@@ -279,8 +279,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ndarray of shape (n_samples,)
             Clusters.
         """
-        prediction = self._predicted(views)  # not transform, whose output may be set to a frame
-        return self._readout.labels(prediction)
+        labels: npt.NDArray[np.intp] = self._predicted(views, "labels")
+        return labels
 
     def transform(self, views: Any) -> Matrix:
         """Return the model's prediction of the indicator.
@@ -295,9 +295,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ndarray of shape (n_samples, n_clusters)
             How far each sample belongs to each cluster, in the scale of ``indicator_``.
         """
-        return self._predicted(views)
+        prediction: Matrix = self._predicted(views, "prediction")
+        return prediction
 
-    def _predicted(self, views: Any) -> Matrix:
+    def _predicted(self, views: Any, what: str) -> Any:
         checked = self._setup_predict(views)
         check_scale(checked, self.normalize)
         engine = self._engine(checked, scalings=self._scalings)
@@ -308,7 +309,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             self._predictor.clusters.astype(dtype, copy=False),
         )
         with engine.running():
-            return predicted_indicator(engine, factors)
+            predict_samples(engine, factors, self._readout)
+            return engine.gather(what)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -321,7 +323,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     def _engine(self, views: Views, **options: Any) -> Engine:
         threads = effective_n_jobs(self.n_jobs)
-        return LocalEngine(views, normalize=self.normalize, n_threads=threads, **options)
+        return engine_for(views, normalize=self.normalize, n_threads=threads, **options)
 
     def _checked_rank(self, n_views: int) -> int:
         if self.rank is None:
@@ -333,18 +335,22 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             )
         return int(self.rank)
 
-    def _start(self, engine: Engine, rng: np.random.Generator, start: int) -> Matrix:
+    def _start(
+        self, engine: Engine, indicator: Indicator, rng: np.random.Generator, start: int
+    ) -> None:
+        """Put the labels and the indicator of a start into the blocks."""
+        given = None
         if not isinstance(self.init, str):
-            indicator = given_start(self.init, engine.n_samples, self.n_clusters)
-            if self.indicator == "orthogonal":
-                return indicator
-            return indicator_of(as_labels(indicator), self.n_clusters)
-        if self.init == "graph":
+            given = given_start(self.init, engine.n_samples, self.n_clusters)
+            engine.scatter("labels", as_labels(given))
+        elif self.init == "graph":
             reach = 0.25**start
-            labels = graph_start(engine, self.n_clusters, rng, order=self.order, reach=reach)
+            graph_start(engine, self.n_clusters, rng, order=self.order, reach=reach)
         else:
-            labels = _STARTS[self.init](engine, self.n_clusters, rng)
-        return indicator_of(labels, self.n_clusters)
+            _STARTS[self.init](engine, self.n_clusters, rng)
+        indicator.start(engine, self.n_clusters)
+        if given is not None and self.indicator == "orthogonal":
+            engine.scatter("indicator", given.astype(engine.dtype))
 
     def _record(
         self, best: _Candidate, engine: Engine, problem: Problem, interrupted: bool
@@ -352,7 +358,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         fitted = best.fitted
         self.labels_ = best.labels
         self.indicator_ = best.indicator
-        self.view_factors_ = list(fitted.factors.views)
+        self.view_factors_ = [to_numpy(factor) for factor in fitted.factors.views]
         self.cluster_factors_ = fitted.factors.clusters
         self.gamma_ = problem.gamma
         self.objective_ = np.array(fitted.objective)
@@ -384,8 +390,8 @@ class _Candidate:
     """A start carried through, and where it stands among others."""
 
     fitted: Fitted
-    labels: Labels
-    indicator: Matrix
+    labels: Array
+    indicator: Array
     predictor: Factors
     readout: Readout
     collapsed: bool
@@ -400,16 +406,14 @@ class _Candidate:
 def _carried_through(
     engine: Engine,
     problem: Problem,
-    indicator: Matrix,
-    first_factors: Callable[..., tuple[Factors, Moments]],
+    factors: Factors,
+    moments: Moments,
     rng: np.random.Generator,
     bar: ProgressBar,
     start: int,
 ) -> _Candidate:
-    n_clusters = indicator.shape[1]
-    problem.indicator.start(engine, indicator)
-    seed = int(rng.integers(2**31 - 1))
-    factors, moments = first_factors(engine, n_clusters, seed=seed)
+    n_clusters = factors.clusters.shape[0]
+    started_with = effective_clusters(cluster_sizes(engine, n_clusters))
     offset = start * problem.max_iter
     fitted = fit(
         engine,
@@ -418,10 +422,11 @@ def _carried_through(
         moments,
         on_sweep=lambda sweep, value: bar.step(offset + sweep, f"objective {value:.6g}"),
     )
-    predictor, moments = refit(engine, problem, fitted)
-    labels, readout = problem.indicator.read(engine, predictor, moments, rng)
+    refitted, moments = refit(engine, problem, fitted)
+    predictor = Factors(tuple(map(to_numpy, refitted.views)), refitted.clusters)
+    readout = problem.indicator.read(engine, refitted, moments, rng)
     # clusters of very unequal size where the start had none is how a collapse looks
-    fewer = effective_clusters(labels) < 0.5 * effective_clusters(np.abs(indicator).argmax(axis=1))
-    collapsed = fewer or fitted.explained < _NOTHING
-    indicator = engine.gather("indicator")
+    ended_with = effective_clusters(cluster_sizes(engine, n_clusters))
+    collapsed = ended_with < 0.5 * started_with or fitted.explained < _NOTHING
+    labels, indicator = engine.gather("labels"), engine.gather("indicator")
     return _Candidate(fitted, labels, indicator, predictor, readout, collapsed)

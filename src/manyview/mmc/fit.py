@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import Block, Engine, Update
+from manyview.engine.arrays import as_dtype, namespace, to_numpy
 from manyview.mmc.defaults import default_gamma
 from manyview.mmc.indicator import Indicator
 from manyview.mmc.model import (
@@ -181,8 +182,8 @@ def _remember_kernel(block: Block) -> Update:
 
 
 def _overlap_kernel(block: Block) -> Update:
-    overlap = np.sum(block.state["previous"] * block.state["indicator"], dtype=np.float64)
-    return {"previous": None}, (overlap,)
+    products = as_dtype(block.state["previous"] * block.state["indicator"], np.float64)
+    return {"previous": None}, (namespace(products).sum(products),)
 
 
 def _factor_steps(
@@ -237,15 +238,16 @@ def _view_step(
         value=before,
         steps=problem.cg_steps,
     )
-    gone = problem.penalty.vanished(improved, current) & improved.any(axis=1)
-    candidates = [np.where(gone[:, None], 0.0, improved).astype(improved.dtype)]
-    if gone.any():
-        candidates.append(improved)
+    xp = namespace(improved)
+    gone = problem.penalty.vanished(improved, current) & xp.any(improved != 0, axis=1)
+    candidates = [improved]
+    if xp.any(gone):
+        candidates.insert(0, xp.where(gone[:, None], xp.zeros_like(improved), improved))
     slack = 16.0 * float(np.finfo(engine.dtype).eps) * factors.clusters.shape[0]
     for candidate in (*candidates, current):
         folded = engine.scalings[v].fold(candidate)
         trial = factors.with_view(v, candidate)
-        trial_moments = Moments(*engine.update(project_kernel, v, folded))
+        trial_moments = Moments.of(engine.update(project_kernel, v, folded))
         after = _value(problem, trial, trial_moments)
         if after <= before + slack or candidate is current:
             break
@@ -254,7 +256,7 @@ def _view_step(
 
 def _drop_features(engine: Engine, v: int, factors: Factors) -> None:
     """Let features whose rows are zero leave the work, where a copy of the rest is small."""
-    features = np.any(factors.views[v][:-1], axis=1)
+    features = np.any(to_numpy(factors.views[v])[:-1], axis=1)
     held = engine.scalings[v].active
     count = int(features.sum())
     if 2 * count > (features.size if held is None else held.size):

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import Block, Engine, Sums, Update
-from manyview.linalg.partition import Labels, cluster_rows
+from manyview.engine.arrays import Array, as_dtype, namespace, picked, placed_like, to_numpy
 from manyview.linalg.polar import inverse_square_root
+from manyview.mmc.kmeans import cluster_sizes, cluster_state, members_of
 from manyview.mmc.model import Factors, Moments, cross_moment, interaction
 from manyview.mmc.readout import CentreReadout, JoiningReadout, Readout, joining_gains
 
@@ -28,31 +29,31 @@ __all__ = [
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-_EXPONENTS = np.arange(-80, 20)
+_GAINS = 2.0 ** np.arange(-80, 20)
 _NOTHING = 1e-12
 
 
 class Indicator(Protocol):
     """How an indicator is set at the start and renewed in every sweep."""
 
-    def start(self, engine: Engine, indicator: Matrix) -> None:
-        """Put an indicator, orthonormal columns, into the blocks."""
+    def start(self, engine: Engine, n_clusters: int) -> None:
+        """Put the indicator of the ``labels`` in the blocks into them."""
 
     def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Renew the indicator in the blocks and return the moments with it."""
 
     def read(
         self, engine: Engine, factors: Factors, moments: Moments, rng: np.random.Generator
-    ) -> tuple[Labels, Readout]:
-        """Return the labels of the samples in the blocks, and the rule for other samples."""
+    ) -> Readout:
+        """Put the ``labels`` of the samples into the blocks; return the rule for other samples."""
 
 
 class OrthogonalIndicator:
     """Any matrix with orthonormal columns: the polar factor of the prediction."""
 
-    def start(self, engine: Engine, indicator: Matrix) -> None:
-        """Put an indicator into the blocks."""
-        engine.scatter("indicator", indicator.astype(engine.dtype))
+    def start(self, engine: Engine, n_clusters: int) -> None:
+        """Put the indicator of the ``labels`` in the blocks into them."""
+        engine.update(_onehot_kernel, cluster_sizes(engine, n_clusters), engine.dtype)
 
     def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Set ``F = U V'`` of the prediction's thin SVD, through its K x K Gram matrix."""
@@ -63,7 +64,7 @@ class OrthogonalIndicator:
         root, null = inverse_square_root(gram, rtol=_rank_tolerance(engine))
         readout = (clusters.T @ root).astype(engine.dtype)
         if null.shape[1]:
-            overlap = engine.update(_known_kernel, readout)[0]
+            overlap = to_numpy(engine.update(_known_kernel, readout)[0])
             fill = _completion(overlap, null)
             engine.update(
                 _filled_kernel, fill.astype(engine.dtype), (overlap @ fill).astype(engine.dtype)
@@ -72,23 +73,25 @@ class OrthogonalIndicator:
             engine.update(_polar_kernel, readout)
         # once more, as an ill-conditioned Gram matrix loses digits
         (gram,) = engine.sum(_indicator_gram_kernel)
-        correction, _ = inverse_square_root(gram)
+        correction, _ = inverse_square_root(to_numpy(gram))
         engine.update(_corrected_kernel, correction.astype(engine.dtype))
-        return Moments(moments.gram, *engine.sum(_cross_kernel))
+        return Moments.of((moments.gram, *engine.sum(_cross_kernel)))
 
     def read(
         self, engine: Engine, factors: Factors, moments: Moments, rng: np.random.Generator
-    ) -> tuple[Labels, Readout]:
-        """Return the labels of k-means on the rows of F, and its centres as the rule."""
+    ) -> Readout:
+        """Put the labels of k-means on the rows of F into the blocks; return its centres."""
         clusters = factors.clusters.astype(np.float64)
         gram = clusters @ moments.gram @ clusters.T
         rotation = np.linalg.pinv(gram, rcond=_rank_tolerance(engine), hermitian=True) @ (
             clusters @ moments.cross
         )
         # k-means stops at an absolute tolerance: rows of length 1, not 1 / sqrt(n_samples)
-        scale = np.sqrt(engine.n_samples)
-        labels, centres = cluster_rows(scale * engine.gather("indicator"), len(clusters), rng)
-        return labels, CentreReadout(scale * rotation, centres)
+        scale = float(np.sqrt(engine.n_samples))
+        engine.update(_scaled_kernel, scale)
+        centres = cluster_state(engine, "scaled", len(clusters), rng)
+        engine.forget("scaled")
+        return CentreReadout(scale * rotation, centres)
 
 
 class DiscreteIndicator:
@@ -96,12 +99,9 @@ class DiscreteIndicator:
 
     rounds = 20
 
-    def start(self, engine: Engine, indicator: Matrix) -> None:
-        """Put the indicator of the clusters of given labels, one-hot up to scale, into blocks."""
-        labels = indicator.argmax(axis=1)
-        engine.scatter("labels", labels)
-        sizes = np.bincount(labels, minlength=indicator.shape[1])
-        engine.update(_onehot_kernel, sizes, engine.dtype)
+    def start(self, engine: Engine, n_clusters: int) -> None:
+        """Put the indicator of the ``labels`` in the blocks into them."""
+        engine.update(_onehot_kernel, cluster_sizes(engine, n_clusters), engine.dtype)
 
     def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Move samples as long as ``sum_k S_k / sqrt(size_k)`` rises, never emptying a cluster.
@@ -110,13 +110,13 @@ class DiscreteIndicator:
         gain by a move, alone, are moved together; where that overshoots, only those that would
         gain most.
         """
-        sizes, sums = engine.update(_tally_kernel, factors.clusters)
+        sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters))
         for _ in range(self.rounds):
-            (histogram,) = engine.update(_propose_kernel, sizes, sums)
-            if not histogram.any():
+            movers = to_numpy(engine.update(_propose_kernel, sizes, sums, _GAINS)[0])
+            if not movers[0]:
                 break
-            for chosen in _ever_fewer(engine, histogram):
-                new_sizes, new_sums = engine.update(_trial_kernel, chosen)
+            for chosen in _ever_fewer(engine, movers):
+                new_sizes, new_sums = map(to_numpy, engine.update(_trial_kernel, *chosen))
                 if new_sizes.min() > 0 and _spread(new_sizes, new_sums) > _spread(sizes, sums):
                     break
             else:
@@ -125,14 +125,15 @@ class DiscreteIndicator:
             sizes, sums = new_sizes, new_sums
         engine.forget("prediction", "proposal", "gain", "trial")
         engine.update(_onehot_kernel, sizes, engine.dtype)
-        return Moments(moments.gram, *engine.sum(_cross_kernel))
+        return Moments.of((moments.gram, *engine.sum(_cross_kernel)))
 
     def read(
         self, engine: Engine, factors: Factors, moments: Moments, rng: np.random.Generator
-    ) -> tuple[Labels, Readout]:
-        """Return the labels in the blocks, and joining the cluster that gains most as the rule."""
-        sizes, sums = engine.update(_tally_kernel, factors.clusters)
-        return engine.gather("labels"), JoiningReadout(sizes, sums)
+    ) -> Readout:
+        """Leave the labels as they are; return joining the cluster that gains most."""
+        sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters))
+        engine.forget("prediction")
+        return JoiningReadout(sizes, sums)
 
 
 def indicator_named(name: str) -> Indicator:
@@ -166,69 +167,83 @@ def _spread(sizes: Matrix, sums: Matrix) -> float:
     return float(np.sum(sums / np.sqrt(sizes)))
 
 
-def _ever_fewer(engine: Engine, histogram: Matrix) -> Iterator[float | slice]:
+def _ever_fewer(engine: Engine, movers: Matrix) -> Iterator[tuple[float, int | None]]:
     """Choices of movers: all, then those of the largest gains, at last the one that gains most.
 
-    A choice is the gain to ask for, each leaving at most half of the movers, or a sample.
+    A choice is the gain to ask for, each leaving at most half of the movers, and the one sample to
+    move, if any. `movers` counts them: all, and those that gain at least each of ``_GAINS``.
     """
-    yield 0.0
-    movers = np.cumsum(histogram[::-1])[::-1]
+    yield 0.0, None
     left = movers[0]
-    for exponent, count in zip(_EXPONENTS, movers, strict=True):
+    for gain, count in zip(_GAINS, movers[1:], strict=True):
         if 0 < count <= left / 2:
-            yield float(2.0**exponent)
+            yield float(gain), None
             left = count
-    best = int(engine.gather("gain").argmax())
-    yield slice(best, best + 1)
+    (best,) = engine.sum(_best_kernel)
+    yield 0.0, max(best)[1]
 
 
-def _float64(array: Matrix) -> Matrix:
-    return array.astype(np.float64, copy=False)
-
-
-def _prediction(block: Block, clusters: Matrix) -> Matrix:
+def _prediction(block: Block, clusters: Array) -> Array:
     return interaction(block.state["projections"]) @ clusters.T
 
 
-def _tally_kernel(block: Block, clusters: Matrix) -> Update:
+def _tally_kernel(block: Block, clusters: Array) -> Update:
     prediction = _prediction(block, clusters)
     return {"prediction": prediction}, _tally(block.state["labels"], prediction)
 
 
-def _tally(labels: Labels, prediction: Matrix) -> Sums:
-    n_clusters = prediction.shape[1]
-    own = prediction[np.arange(labels.size), labels]
-    sizes = np.bincount(labels, minlength=n_clusters).astype(np.float64)
-    return sizes, np.bincount(labels, weights=own, minlength=n_clusters)
+def _tally(labels: Array, prediction: Array) -> Sums:
+    members = members_of(labels, prediction.shape[1])
+    xp = namespace(prediction)
+    own = xp.where(members, prediction, xp.zeros_like(prediction))
+    return _exact_sum(members), _exact_sum(own)
 
 
-def _propose_kernel(block: Block, sizes: Matrix, sums: Matrix) -> Update:
+def _exact_sum(rows: Array) -> Array:
+    rows = as_dtype(rows, np.float64)
+    return namespace(rows).sum(rows, axis=0)
+
+
+def _propose_kernel(block: Block, sizes: Array, sums: Array, gains_asked: Array) -> Update:
     labels, prediction = block.state["labels"], block.state["prediction"]
-    every = np.arange(labels.size)
-    own = prediction[every, labels]
-    left_size = np.maximum(sizes[labels] - 1.0, 1.0)
-    leaving = (sums[labels] - own) / np.sqrt(left_size) - sums[labels] / np.sqrt(sizes[labels])
+    xp = namespace(prediction)
+    own = picked(prediction, labels)
+    size, total = xp.take(sizes, labels), xp.take(sums, labels)
+    left_size = xp.where(size > 2.0, size - 1.0, xp.ones_like(size))
+    leaving = (total - own) / xp.sqrt(left_size) - total / xp.sqrt(size)
     gains = joining_gains(prediction, sizes, sums)
-    gains[every, labels] = -np.inf
-    proposal = gains.argmax(axis=1)
-    gain = gains[every, proposal] + leaving
+    elsewhere = ~members_of(labels, prediction.shape[1])
+    gains = xp.where(elsewhere, gains, xp.full_like(gains, -xp.inf))
+    proposal = xp.argmax(gains, axis=1)
+    gain = xp.max(gains, axis=1) + leaving
     # what rounding could have made is no gain; the last member of a cluster stays
-    noise = 64.0 * np.finfo(prediction.dtype).eps * (np.abs(own) + np.abs(prediction).max(axis=1))
-    gain = np.where((sizes[labels] > 1.0) & (gain > noise), gain, 0.0)
-    movers = gain[gain > 0]
-    exponents = np.clip(np.frexp(movers)[1] - 1, _EXPONENTS[0], _EXPONENTS[-1])
-    histogram = np.bincount(exponents - _EXPONENTS[0], minlength=_EXPONENTS.size)
-    return {"proposal": proposal, "gain": gain}, (histogram,)
+    eps = float(xp.finfo(prediction.dtype).eps)
+    noise = 64.0 * eps * (xp.abs(own) + xp.max(xp.abs(prediction), axis=1))
+    gain = xp.where((size > 1.0) & (gain > noise), gain, xp.zeros_like(gain))
+    smaller = xp.searchsorted(xp.sort(gain), gains_asked)
+    counts = xp.concat([_count(gain > 0.0)[None], gain.shape[0] - smaller])
+    return {"proposal": proposal, "gain": gain}, (counts,)
 
 
-def _trial_kernel(block: Block, chosen: float | slice) -> Update:
+def _count(which: Array) -> Array:
+    xp = namespace(which)
+    return xp.sum(xp.astype(which, xp.int64))
+
+
+def _best_kernel(block: Block) -> Sums:
+    gain = to_numpy(block.state["gain"])
+    best = int(gain.argmax())
+    return (((float(gain[best]), block.rows.start + best),),)  # tuples add up to a longer one
+
+
+def _trial_kernel(block: Block, gain_asked: float, sample: int | None) -> Update:
     state = block.state
-    if isinstance(chosen, slice):
+    xp = namespace(state["gain"])
+    moves = (state["gain"] > 0.0) & (state["gain"] >= gain_asked)
+    if sample is not None:
         rows = np.arange(block.rows.start, block.rows.stop)
-        moves = (rows >= chosen.start) & (rows < chosen.stop)
-    else:
-        moves = state["gain"] >= max(chosen, np.finfo(np.float64).tiny)
-    trial = np.where(moves, state["proposal"], state["labels"])
+        moves = placed_like(rows == sample, moves)
+    trial = xp.where(moves, state["proposal"], state["labels"])
     return {"trial": trial}, _tally(trial, state["prediction"])
 
 
@@ -236,36 +251,41 @@ def _accept_kernel(block: Block) -> Update:
     return {"labels": block.state["trial"]}, ()
 
 
-def _onehot_kernel(block: Block, sizes: Matrix, dtype: npt.DTypeLike) -> Update:
-    labels = block.state["labels"]
-    indicator = np.zeros((labels.size, len(sizes)), dtype=dtype)
-    indicator[np.arange(labels.size), labels] = 1.0 / np.sqrt(sizes[labels])
-    return {"indicator": indicator}, ()
+def _onehot_kernel(block: Block, sizes: Array, dtype: np.dtype[Any]) -> Update:
+    members = members_of(block.state["labels"], sizes.shape[0])
+    xp = namespace(sizes)
+    # a cluster may be empty in a start that was given
+    entries = 1.0 / xp.sqrt(xp.clip(sizes, 1.0, None))
+    return {"indicator": as_dtype(xp.where(members, entries, xp.zeros_like(entries)), dtype)}, ()
 
 
 def _cross_kernel(block: Block) -> Sums:
     return (cross_moment(interaction(block.state["projections"]), block.state["indicator"]),)
 
 
-def _polar_kernel(block: Block, readout: Matrix) -> Update:
+def _polar_kernel(block: Block, readout: Array) -> Update:
     return {"indicator": interaction(block.state["projections"]) @ readout}, ()
 
 
-def _known_kernel(block: Block, readout: Matrix) -> Update:
+def _known_kernel(block: Block, readout: Array) -> Update:
     known = interaction(block.state["projections"]) @ readout
-    return {"known": known}, (_float64(known.T) @ _float64(block.state["indicator"]),)
+    return {"known": known}, (cross_moment(known, block.state["indicator"]),)
 
 
-def _filled_kernel(block: Block, fill: Matrix, overlap: Matrix) -> Update:
+def _filled_kernel(block: Block, fill: Array, overlap: Array) -> Update:
     known, previous = block.state["known"], block.state["indicator"]
     filled = known + previous @ fill - known @ overlap
     return {"indicator": filled, "known": None}, ()
 
 
 def _indicator_gram_kernel(block: Block) -> Sums:
-    indicator = _float64(block.state["indicator"])
-    return (indicator.T @ indicator,)
+    indicator = block.state["indicator"]
+    return (cross_moment(indicator, indicator),)
 
 
-def _corrected_kernel(block: Block, correction: Matrix) -> Update:
+def _corrected_kernel(block: Block, correction: Array) -> Update:
     return {"indicator": block.state["indicator"] @ correction}, ()
+
+
+def _scaled_kernel(block: Block, scale: float) -> Update:
+    return {"scaled": scale * block.state["indicator"]}, ()

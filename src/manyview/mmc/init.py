@@ -14,11 +14,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.engine import Block, Engine, RowView, Scaling, Update
-from manyview.linalg.embedding import graph_embedding, landmark_embedding, unit_rows
+from manyview.engine import Block, Engine, RowView, Scaling, Sums, Update
+from manyview.engine.arrays import Array, namespace, to_numpy
+from manyview.linalg.embedding import graph_embedding, unit_rows
 from manyview.linalg.partition import Labels, cluster_rows, indicator_of, without_empty
 from manyview.linalg.polar import inverse_square_root
-from manyview.mmc.graph import landmark_graph, neighbour_graph
+from manyview.mmc.graph import neighbour_graph
+from manyview.mmc.kmeans import assigned, cluster_state, lloyd
+from manyview.mmc.landmarks import embed_by_landmarks
 
 __all__ = ["as_labels", "given_start", "graph_start", "kmeans_start", "random_start"]
 
@@ -35,8 +38,8 @@ def graph_start(
     *,
     order: int | None = None,
     reach: float = 1.0,
-) -> Labels:
-    """Return the clusters of the graph of the product kernel.
+) -> None:
+    """Put the clusters of the graph of the product kernel into the blocks, as ``labels``.
 
     Up to ``EXACT_LIMIT`` samples each is linked to its nearest samples; beyond, to the nearest of
     ``N_LANDMARKS`` random samples, so that nothing grows with the square of the number of samples.
@@ -53,26 +56,22 @@ def graph_start(
         Most views that the kernel multiplies; by default all.
     reach : float
         Part of the usual number of neighbours that are looked at.
-
-    Returns
-    -------
-    ndarray of shape (n_samples,)
-        Labels.
     """
     n = engine.n_samples
     if n <= EXACT_LIMIT:
         graph = neighbour_graph(engine, n_clusters, order=order, reach=reach)
         embedding = graph_embedding(graph, n_clusters, rng=rng)
+        engine.scatter("embedding", unit_rows(embedding))
     else:
         count = min(n, max(N_LANDMARKS, 2 * n_clusters))
         landmarks = np.sort(rng.choice(n, count, replace=False))
-        graph = landmark_graph(engine, landmarks, n_clusters, order=order, reach=reach)
-        embedding = landmark_embedding(graph, n_clusters)
-    return cluster_rows(unit_rows(embedding), n_clusters, rng)[0]
+        embed_by_landmarks(engine, landmarks, n_clusters, order=order, reach=reach)
+    cluster_state(engine, "embedding", n_clusters, rng)
+    engine.forget("embedding")
 
 
-def kmeans_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> Labels:
-    """Return the clusters of k-means on the scaled views side by side, which are not copied.
+def kmeans_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> None:
+    """Put the clusters of k-means on the scaled views side by side, not copied, into the blocks.
 
     Centres come from scikit-learn's k-means on a sample of the rows, of all of them when they
     are few; Lloyd's iterations over all rows follow.
@@ -91,12 +90,26 @@ def kmeans_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> L
     for part, scaling in zip(parts, engine.scalings, strict=True):
         if scaling.columns is not None:
             part -= np.multiply(*scaling.columns)
-    return _lloyd(engine, parts)
+
+    def step(centres: list[Matrix]) -> Sums:
+        norms = sum((part**2).sum(axis=1) for part in centres)
+        folded = [
+            scaling.fold(
+                engine.asarray(np.vstack([part.T, np.zeros(n_clusters)]).astype(engine.dtype))
+            )
+            for scaling, part in zip(engine.scalings, centres, strict=True)
+        ]
+        return engine.update(_assign_kernel, folded, norms)
+
+    def means(v: int, sums: Any) -> Matrix:
+        return to_numpy(engine.scalings[v].unfold(sums))[:-1].T
+
+    lloyd(engine, step, parts, means)
 
 
-def random_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> Labels:
-    """Return labels of equal frequency in random order."""
-    return rng.permutation(engine.n_samples) % n_clusters
+def random_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> None:
+    """Put labels of equal frequency, in random order, into the blocks."""
+    engine.scatter("labels", rng.permutation(engine.n_samples) % n_clusters)
 
 
 def given_start(array: Any, n_samples: int, n_clusters: int) -> npt.NDArray[np.float64]:
@@ -160,33 +173,9 @@ def _uncentred(view: RowView, scaling: Scaling) -> Any:
     return (x * scaling.width).tocsr() if sp.issparse(x) else x * scaling.width
 
 
-def _lloyd(engine: Engine, centres: list[Matrix], *, max_iter: int = 100) -> Labels:
-    n_clusters = centres[0].shape[0]
-    previous = np.inf
-    for _ in range(max_iter):
-        norms = sum((part**2).sum(axis=1) for part in centres)
-        folded = [
-            scaling.fold(np.vstack([part.T, np.zeros(n_clusters)]).astype(engine.dtype))
-            for scaling, part in zip(engine.scalings, centres, strict=True)
-        ]
-        cost, sizes, *sums = engine.update(_assign_kernel, folded, norms)
-        if not cost < previous - 1e-6 * abs(previous):
-            break
-        previous = float(cost)
-        for v, scaling in enumerate(engine.scalings):
-            means = scaling.unfold(sums[v])[:-1].T / np.maximum(sizes, 1.0)[:, None]
-            centres[v] = np.where(sizes[:, None] > 0, means, centres[v])
-    labels = without_empty(engine.gather("labels"), n_clusters)
-    engine.forget("labels")
-    return labels
-
-
-def _assign_kernel(block: Block, centres: list[Any], norms: Matrix) -> Update:
+def _assign_kernel(block: Block, centres: list[Any], norms: Array) -> Update:
     products = sum(view.project(part) for view, part in zip(block.views, centres, strict=True))
-    distances = norms - 2.0 * products
-    labels = distances.argmin(axis=1)
-    members = np.zeros_like(products)
-    members[np.arange(labels.size), labels] = 1.0
-    cost = distances[np.arange(labels.size), labels].sum(dtype=np.float64)
+    labels, members, cost = assigned(norms - 2.0 * products)
+    members = namespace(members).astype(members, products.dtype, copy=False)
     sums = [view.pull(members) for view in block.views]
-    return {"labels": labels}, (cost, members.sum(axis=0), *sums)
+    return {"labels": labels}, (cost, namespace(members).sum(members, axis=0), *sums)

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import Block, Engine, Sums
+from manyview.engine.arrays import namespace, placed_like, to_numpy
 from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.model import Factors, Moments, project_all
 
@@ -34,13 +35,13 @@ def start_factors(
     factors = []
     taking_part = views_of_columns(len(sums), n_clusters, rank, order)
     for v, (scaling, pulled) in enumerate(zip(engine.scalings, sums, strict=True)):
-        parts = scaling.unfold(pulled)[:-1]
+        parts = to_numpy(scaling.unfold(pulled))[:-1]
         whole = np.stack([parts[:, columns == k].sum(axis=1) for k in range(n_clusters)], axis=1)
         norms = np.linalg.norm(parts, axis=0)
         parts = np.where(norms > 0, parts, whole[:, columns])
         norms = np.linalg.norm(parts, axis=0)
         parts = parts / np.where(norms > 0, norms, 1.0) * taking_part[v]
-        factors.append(np.vstack([parts, np.ones(rank)]).astype(engine.dtype))
+        factors.append(engine.asarray(np.vstack([parts, np.ones(rank)]).astype(engine.dtype)))
     moments = project_all(engine, tuple(factors))
     ridge = 0.01 * np.trace(moments.gram) / rank
     clusters = np.linalg.solve(moments.gram + ridge * np.eye(rank), moments.cross).T
@@ -65,6 +66,8 @@ def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Su
     rows = np.arange(block.rows.start, block.rows.stop, dtype=np.uint64)
     drawn = uniform_of_rows(rows, seed)[:, None]
     parts = -(-(rank - columns % n_clusters) // n_clusters)  # of the cluster of each column
-    chosen = np.floor(drawn * parts) == columns // n_clusters
-    weights = (indicator[:, columns % n_clusters] * chosen).astype(indicator.dtype)
+    chosen = placed_like(np.floor(drawn * parts) == columns // n_clusters, indicator)
+    xp = namespace(indicator)
+    of_cluster = xp.take(indicator, placed_like(columns % n_clusters, indicator), axis=1)
+    weights = of_cluster * xp.astype(chosen, indicator.dtype)
     return tuple(view.pull(weights) for view in block.views)

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import reduce
+from operator import mul
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import Block, Engine, Sums, Update
+from manyview.engine.arrays import Array, as_dtype, namespace, to_numpy
 from manyview.engine.scaling import Folded
 from manyview.mmc.penalty import Penalty
 
@@ -47,16 +49,16 @@ class Factors:
 
     Attributes
     ----------
-    views : tuple of ndarray of shape (n_features_v + 1, rank)
-        View factors W_v, bias last.
+    views : tuple of array of shape (n_features_v + 1, rank)
+        View factors W_v, bias last, where the engine does its small arithmetic.
     clusters : ndarray of shape (n_clusters, rank)
         Cluster factor A.
     """
 
-    views: tuple[Matrix, ...]
+    views: tuple[Array, ...]
     clusters: Matrix
 
-    def with_view(self, v: int, factor: Matrix) -> Factors:
+    def with_view(self, v: int, factor: Array) -> Factors:
         """Return the factors with that of view `v` replaced."""
         return replace(self, views=(*self.views[:v], factor, *self.views[v + 1 :]))
 
@@ -66,9 +68,9 @@ class Factors:
 
     def scaled(self, scales: list[float]) -> Factors:
         """Return the factors multiplied by a number each, the cluster factor's last."""
-        everything = (*self.views, self.clusters)
-        new = [factor * factor.dtype.type(c) for factor, c in zip(everything, scales, strict=True)]
-        return Factors(tuple(new[:-1]), new[-1])
+        *views, clusters = scales
+        scaled = tuple(factor * scale for factor, scale in zip(self.views, views, strict=True))
+        return Factors(scaled, self.clusters * self.clusters.dtype.type(clusters))
 
 
 @dataclass(frozen=True)
@@ -85,6 +87,12 @@ class Moments:
 
     gram: Matrix
     cross: Matrix
+
+    @classmethod
+    def of(cls, sums: Sums) -> Moments:
+        """Return the moments that kernels have summed, wherever they did."""
+        gram, cross = sums
+        return cls(to_numpy(gram), to_numpy(cross))
 
     def misfit(self, clusters: Matrix) -> float:
         """Return ``|P A' - F|^2`` for an orthonormal indicator."""
@@ -116,12 +124,12 @@ def balancing_scales(factors: Factors, penalty: Penalty) -> list[float]:
     return [float(scale) for scale in np.exp(logs.mean() - logs)]
 
 
-def interaction(projections: list[Matrix]) -> Matrix:
+def interaction(projections: list[Array]) -> Array:
     """Return the elementwise product of projections: the interaction embedding."""
-    return reduce(np.multiply, projections)
+    return reduce(mul, projections)
 
 
-def residual_kernel(block: Block, v: int, clusters: Matrix) -> Update:
+def residual_kernel(block: Block, v: int, clusters: Array) -> Update:
     """Set ``others`` for view `v` and pull what the model leaves unexplained through it.
 
     Half the negative gradient of the misfit in W_v is ``Z_v' (others * ((F - P A') A))``.
@@ -135,7 +143,7 @@ def residual_kernel(block: Block, v: int, clusters: Matrix) -> Update:
     return {"others": others}, (pulled, gram)
 
 
-def normal_kernel(block: Block, v: int, direction: Folded, gram: Matrix) -> Sums:
+def normal_kernel(block: Block, v: int, direction: Folded, gram: Array) -> Sums:
     """Pull ``others * ((others * project(W)) A'A)``: the normal operator, the hot loop."""
     others = block.state["others"]
     view = block.views[v].in_precision(direction.features.dtype)
@@ -155,37 +163,36 @@ def project_kernel(block: Block, v: int, factor: Folded) -> Update:
     return {"projections": projections}, _moments(projections, block.state["indicator"])
 
 
-def project_all(engine: Engine, factors: tuple[Matrix, ...]) -> Moments:
+def project_all(engine: Engine, factors: tuple[Array, ...]) -> Moments:
     """Set the projections of all views, and return the moments."""
     folded = [
         scaling.fold(factor) for scaling, factor in zip(engine.scalings, factors, strict=True)
     ]
-    return Moments(*engine.update(_project_all_kernel, folded))
+    return Moments.of(engine.update(_project_all_kernel, folded))
 
 
-def cross_moment(embedding: Matrix, indicator: Matrix) -> Matrix:
+def cross_moment(embedding: Array, indicator: Array) -> Array:
     """Return P'F, in double precision."""
-    exact = embedding.astype(np.float64, copy=False)
-    return np.asarray(exact.T @ indicator.astype(np.float64, copy=False))
+    return as_dtype(embedding, np.float64).T @ as_dtype(indicator, np.float64)
 
 
 def rescale_kernel(block: Block, scales: list[float]) -> Update:
     """Multiply the projection of each view by a number."""
     projections = block.state["projections"]
-    scaled = [p * p.dtype.type(scale) for p, scale in zip(projections, scales, strict=True)]
+    scaled = [projection * scale for projection, scale in zip(projections, scales, strict=True)]
     return {"projections": scaled}, ()
 
 
-def _with_others(rows: Matrix, others: Matrix | None) -> Matrix:
+def _with_others(rows: Array, others: Array | None) -> Array:
     return rows if others is None else rows * others
 
 
-def _others_gram(others: Matrix | None, block: Block) -> Matrix:
+def _others_gram(others: Array | None, block: Block) -> Array:
     if others is not None:
         return others.T @ others
-    rows = block.state["indicator"].shape[0]
-    rank = block.state["projections"][0].shape[1]
-    return np.full((rank, rank), float(rows))
+    projection = block.state["projections"][0]
+    ones = namespace(projection).ones_like(projection)
+    return ones.T @ ones
 
 
 def _project_all_kernel(block: Block, factors: list[Folded]) -> Update:
@@ -193,7 +200,7 @@ def _project_all_kernel(block: Block, factors: list[Folded]) -> Update:
     return {"projections": projections}, _moments(projections, block.state["indicator"])
 
 
-def _moments(projections: list[Matrix], indicator: Matrix) -> Sums:
+def _moments(projections: list[Array], indicator: Array) -> Sums:
     # always in double precision: the misfit is a small difference of large moments
-    embedding = interaction(projections).astype(np.float64, copy=False)
+    embedding = as_dtype(interaction(projections), np.float64)
     return embedding.T @ embedding, cross_moment(embedding, indicator)

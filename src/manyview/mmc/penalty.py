@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
+
+from manyview.engine.arrays import Array, as_dtype, namespace
 
 __all__ = ["Frobenius", "Penalty", "RowSparse", "penalty_named"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 class Penalty(Protocol):
@@ -26,13 +25,13 @@ class Penalty(Protocol):
     degree: int
     weight: float
 
-    def value(self, factor: Matrix) -> float:
+    def value(self, factor: Array) -> float:
         """Return the penalty of a factor."""
 
-    def weights(self, factor: Matrix) -> npt.NDArray[np.float64]:
+    def weights(self, factor: Array) -> Array:
         """Return p for which ``sum_i p_i |w_i|^2`` plus a constant touches the penalty here."""
 
-    def vanished(self, factor: Matrix, previous: Matrix) -> npt.NDArray[np.bool_]:
+    def vanished(self, factor: Array, previous: Array) -> Array:
         """Return which rows may be set to zero: they are tiny and on their way there."""
 
 
@@ -48,19 +47,21 @@ class RowSparse:
     smoothing = 1e-20
     negligible = 1e-4
 
-    def value(self, factor: Matrix) -> float:
+    def value(self, factor: Array) -> float:
         """Return the sum of the rows' norms."""
-        return float(_row_norms(factor).sum())
+        norms = _row_norms(factor)
+        return float(namespace(norms).sum(norms))
 
-    def weights(self, factor: Matrix) -> npt.NDArray[np.float64]:
+    def weights(self, factor: Array) -> Array:
         """Return ``1 / (2 |w_i|)``, bounded."""
-        return 0.5 / np.sqrt(_row_norms(factor) ** 2 + self.smoothing)
+        norms = _row_norms(factor)
+        return 0.5 / namespace(norms).sqrt(norms**2 + self.smoothing)
 
-    def vanished(self, factor: Matrix, previous: Matrix) -> npt.NDArray[np.bool_]:
+    def vanished(self, factor: Array, previous: Array) -> Array:
         """Return the rows that shrink and are negligible beside the largest."""
         norms = _row_norms(factor)
-        small = norms <= self.negligible * norms.max(initial=0.0)
-        return np.asarray(small & (norms < _row_norms(previous)))
+        small = norms <= self.negligible * namespace(norms).max(norms)
+        return small & (norms < _row_norms(previous))
 
 
 class Frobenius:
@@ -69,17 +70,20 @@ class Frobenius:
     degree = 2
     weight = 0.01
 
-    def value(self, factor: Matrix) -> float:
+    def value(self, factor: Array) -> float:
         """Return the sum of squares."""
-        return float((_row_norms(factor) ** 2).sum())
+        norms = _row_norms(factor)
+        return float(namespace(norms).sum(norms**2))
 
-    def weights(self, factor: Matrix) -> npt.NDArray[np.float64]:
+    def weights(self, factor: Array) -> Array:
         """Return ones: the penalty is its own quadratic."""
-        return np.ones(factor.shape[0])
+        norms = _row_norms(factor)
+        return namespace(norms).ones_like(norms)
 
-    def vanished(self, factor: Matrix, previous: Matrix) -> npt.NDArray[np.bool_]:
+    def vanished(self, factor: Array, previous: Array) -> Array:
         """Return that no row may go."""
-        return np.zeros(factor.shape[0], dtype=bool)
+        norms = _row_norms(factor)
+        return namespace(norms).zeros_like(norms) > 0.0
 
 
 def penalty_named(name: str) -> Penalty:
@@ -88,8 +92,7 @@ def penalty_named(name: str) -> Penalty:
     return penalties[name]()
 
 
-def _row_norms(factor: Matrix) -> npt.NDArray[np.float64]:
-    norms: npt.NDArray[np.float64] = np.sqrt(
-        np.einsum("ir,ir->i", factor, factor, dtype=np.float64)
-    )
-    return norms
+def _row_norms(factor: Array) -> Array:
+    exact = as_dtype(factor, np.float64)
+    xp = namespace(exact)
+    return xp.sqrt(xp.sum(exact * exact, axis=1))

@@ -9,10 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import Block, Engine, Update
-from manyview.linalg.partition import Labels
+from manyview.engine.arrays import Array, namespace, placed_like
 from manyview.mmc.model import Factors, interaction
 
-__all__ = ["CentreReadout", "JoiningReadout", "Readout", "joining_gains", "predicted_indicator"]
+__all__ = ["CentreReadout", "JoiningReadout", "Readout", "joining_gains", "predict_samples"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -20,7 +20,7 @@ Matrix = npt.NDArray[np.floating[Any]]
 class Readout(Protocol):
     """A rule from predictions to labels."""
 
-    def labels(self, prediction: Matrix) -> Labels:
+    def labels(self, prediction: Array) -> Array:
         """Return the cluster of each row of a prediction."""
 
 
@@ -31,10 +31,10 @@ class JoiningReadout:
     sizes: Matrix
     sums: Matrix
 
-    def labels(self, prediction: Matrix) -> Labels:
+    def labels(self, prediction: Array) -> Array:
         """Return the cluster of each row of a prediction."""
-        best: Labels = joining_gains(prediction, self.sizes, self.sums).argmax(axis=1)
-        return best
+        sizes, sums = (placed_like(part, prediction) for part in (self.sizes, self.sums))
+        return namespace(prediction).argmax(joining_gains(prediction, sizes, sums), axis=1)
 
 
 @dataclass(frozen=True)
@@ -44,42 +44,46 @@ class CentreReadout:
     rotation: Matrix
     centres: Matrix
 
-    def labels(self, prediction: Matrix) -> Labels:
+    def labels(self, prediction: Array) -> Array:
         """Return the cluster of each row of a prediction."""
-        rows = prediction @ self.rotation
-        distances = (self.centres**2).sum(axis=1) - 2.0 * (rows @ self.centres.T)
-        nearest: Labels = distances.argmin(axis=1)
-        return nearest
+        xp = namespace(prediction)
+        rotation, centres = (
+            placed_like(part, prediction) for part in (self.rotation, self.centres)
+        )
+        rows = xp.astype(prediction, rotation.dtype, copy=False) @ rotation
+        distances = xp.sum(centres**2, axis=1) - 2.0 * (rows @ centres.T)
+        return xp.argmin(distances, axis=1)
 
 
-def joining_gains(prediction: Matrix, sizes: Matrix, sums: Matrix) -> Matrix:
+def joining_gains(prediction: Array, sizes: Array, sums: Array) -> Array:
     """Return by how much ``sum_k S_k / sqrt(size_k)`` rises if a sample joins each cluster.
 
     Parameters
     ----------
-    prediction : ndarray of shape (n, n_clusters)
+    prediction : array of shape (n, n_clusters)
         The model's prediction of the indicator.
-    sizes, sums : ndarray of shape (n_clusters,)
+    sizes, sums : array of shape (n_clusters,)
         Number of members of each cluster, and the sum of their predictions for it.
 
     Returns
     -------
-    ndarray of shape (n, n_clusters)
+    array of shape (n, n_clusters)
         Gains of each sample, if it joined alone.
     """
-    gains: Matrix = (sums + prediction) / np.sqrt(sizes + 1.0) - sums / np.sqrt(sizes)
-    return gains
+    xp = namespace(prediction)
+    return (sums + prediction) / xp.sqrt(sizes + 1.0) - sums / xp.sqrt(sizes)
 
 
-def predicted_indicator(engine: Engine, factors: Factors) -> Matrix:
-    """Return the prediction of the model for every sample of the engine."""
+def predict_samples(engine: Engine, factors: Factors, readout: Readout) -> None:
+    """Put the model's prediction and labels of every sample of the engine into its blocks."""
     folded = [
-        scaling.fold(factor) for scaling, factor in zip(engine.scalings, factors.views, strict=True)
+        scaling.fold(engine.asarray(factor))
+        for scaling, factor in zip(engine.scalings, factors.views, strict=True)
     ]
-    engine.update(_predict_kernel, folded, factors.clusters)
-    return engine.gather("prediction")
+    engine.update(_predict_kernel, folded, factors.clusters, readout)
 
 
-def _predict_kernel(block: Block, factors: list[Any], clusters: Matrix) -> Update:
+def _predict_kernel(block: Block, factors: list[Any], clusters: Array, readout: Readout) -> Update:
     projections = [view.project(factor) for view, factor in zip(block.views, factors, strict=True)]
-    return {"prediction": interaction(projections) @ clusters.T}, ()
+    prediction = interaction(projections) @ clusters.T
+    return {"prediction": prediction, "labels": readout.labels(prediction)}, ()

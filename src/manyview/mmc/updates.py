@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import Engine
+from manyview.engine.arrays import Array, as_dtype, namespace, placed_like, to_numpy
 from manyview.linalg.cg import conjugate_gradients
 from manyview.linalg.sylvester import solve_diagonal_sylvester
 from manyview.mmc.model import Factors, Moments, normal_kernel, residual_kernel
@@ -30,7 +31,7 @@ def updated_view_factor(
     columns: ColumnMoments,
     value: float,
     steps: int,
-) -> Matrix:
+) -> Array:
     """Return a factor of view `v` that lowers the objective, all else held.
 
     The penalty is replaced by the quadratic that touches it at the current factor and lies
@@ -63,17 +64,17 @@ def updated_view_factor(
     """
     factor, clusters, scaling = factors.views[v], factors.clusters, engine.scalings[v]
     pulled, others_gram = engine.update(residual_kernel, v, clusters)
-    weights = (gamma * penalty.weights(factor)).astype(engine.dtype)[:, None]
+    weights = as_dtype(gamma * penalty.weights(factor), engine.dtype)[:, None]
     gram = clusters.T @ clusters
 
-    def normal_operator(direction: Matrix) -> Matrix:
+    def normal_operator(direction: Array) -> Array:
         (pulled,) = engine.sum(normal_kernel, v, scaling.fold(direction), gram)
         return scaling.unfold(pulled) + weights * direction
 
-    correction: Matrix = conjugate_gradients(
+    correction = conjugate_gradients(
         normal_operator,
         scaling.unfold(pulled) - weights * factor,
-        _preconditioner(gram * others_gram, columns, weights, factor),
+        _preconditioner(gram * to_numpy(others_gram), columns, weights, factor),
         steps=steps,
         enough=lambda gain, total: gain <= 0.3 * total and gain <= 0.1 * (value - total),
     )
@@ -87,14 +88,14 @@ def updated_cluster_factor(
 
     It solves ``A P'P + gamma diag(p) A = F'P``, a Sylvester equation with one diagonal side.
     """
-    weights = gamma * penalty.weights(factors.clusters)
+    weights = gamma * to_numpy(penalty.weights(factors.clusters))
     solved = solve_diagonal_sylvester(weights, moments.gram, moments.cross.T)
     return solved.astype(factors.clusters.dtype)
 
 
 def _preconditioner(
-    average: Matrix, columns: ColumnMoments, weights: Matrix, factor: Matrix
-) -> Callable[[Matrix], Matrix]:
+    average: Matrix, columns: ColumnMoments, weights: Array, factor: Array
+) -> Callable[[Array], Array]:
     """Invert the normal operator as if samples were alike and features independent.
 
     Then it is ``(diag(variance) + mean mean') (x) average + weights``: with the eigenvectors of
@@ -102,28 +103,33 @@ def _preconditioner(
     rank one. The mean matters: where features are counts or pixels, it and the bias are all but
     the same direction.
     """
-    mean, squares = columns
-    eigenvalues, vectors = np.linalg.eigh(average.astype(np.float64))
-    eigenvalues = np.maximum(eigenvalues, 1e-16 * eigenvalues[-1])
-    variance = np.maximum(squares - mean**2, 1e-3 * squares)
+    xp = namespace(factor)
+    values, rotation = np.linalg.eigh(average.astype(np.float64))
+    values = np.maximum(values, 1e-16 * values[-1])
+    eigenvalues, vectors = placed_like(values, factor), placed_like(rotation, factor)
+    mean, squares = (placed_like(part, factor) for part in columns)
+    spread = squares - mean**2
+    variance = xp.where(spread > 1e-3 * squares, spread, 1e-3 * squares)
     scale = variance[:, None] * eigenvalues + weights
     # rows at zero stay there
-    alive = np.any(factor, axis=1)[:, None] & (scale > 0)
-    inverse = np.divide(1.0, scale, where=alive, out=np.zeros_like(scale))
+    alive = xp.any(factor != 0, axis=1)[:, None] & (scale > 0)
+    inverse = xp.where(alive, 1.0 / xp.where(alive, scale, 1.0), 0.0)
     along = inverse * mean[:, None]
     along_scale = eigenvalues / (1.0 + eigenvalues * (mean @ along))
-    inverse, along, vectors = (part.astype(factor.dtype) for part in (inverse, along, vectors))
-    along_scale = along_scale.astype(factor.dtype)
-    mean = mean.astype(factor.dtype)
-    outside = ~np.any(factor[:-1], axis=0)  # columns in which the view's features take no part
+    inverse, along, along_scale, vectors, mean = (
+        xp.astype(part, factor.dtype, copy=False)
+        for part in (inverse, along, along_scale, vectors, mean)
+    )
+    # and so do features in columns in which the view's take no part
+    inside = xp.astype(xp.any(factor[:-1, :] != 0, axis=0), factor.dtype)
+    everywhere = bool(xp.all(inside > 0))
 
-    def within(rows: Matrix) -> Matrix:
-        if outside.any():
-            rows = rows.copy()
-            rows[:-1, outside] = 0.0
-        return rows
+    def within(rows: Array) -> Array:
+        if everywhere:
+            return rows
+        return xp.concat([rows[:-1, :] * inside, rows[-1:, :]], axis=0)
 
-    def precondition(residual: Matrix) -> Matrix:
+    def precondition(residual: Array) -> Array:
         rotated = within(residual) @ vectors
         solved = rotated * inverse
         solved -= along * (along_scale * (mean @ solved))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.views.container import Array, Views, listed
+from manyview.views.places import place_of, value_range
 
 __all__ = [
     "check_indexes",
@@ -115,25 +116,13 @@ def check_indexes(frames: list[tuple[str, Any]]) -> None:
 
 def check_values(name: str, array: Array, *, warn: bool) -> None:
     """Refuse NaN and infinity, and, if asked to, warn of a view that carries nothing."""
-    if sp.issparse(array):
-        low, high = _range(array.data)
-        if array.nnz < array.shape[0] * array.shape[1]:
-            low, high = min(low, 0.0), max(high, 0.0)
-        finite = not array.nnz or bool(np.isfinite([low, high]).all())
-    else:
-        low, high = np.inf, -np.inf
-        step = max(1, _CHECK_BYTES // max(1, array[:1].nbytes))
-        for begin in range(0, array.shape[0], step):
-            bounds = _range(array[begin : begin + step])
-            low, high = min(low, bounds[0]), max(high, bounds[1])
-            if not np.isfinite(bounds).all():
-                break
-        finite = bool(np.isfinite([low, high]).all())
-    if not finite:
-        at, value = _first_not_finite(array)
+    low, high = _whole_range(array)
+    if not np.isfinite([low, high]).all():
+        at, value = _first_not_finite(array) if place_of(array) == "numpy" else (None, low + high)
         shown = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
+        where = "" if at is None else f" at {position(at)}"
         raise ValueError(
-            f"view {name!r} holds {shown} at {position(at)}; expected finite numbers. Which "
+            f"view {name!r} holds {shown}{where}; expected finite numbers. Which "
             "samples lack a view is said by as_views(..., present=...)"
         )
     if warn and array.shape[0] > 1 and (low == high or has_equal_rows(array)):
@@ -144,8 +133,23 @@ def check_values(name: str, array: Array, *, warn: bool) -> None:
         )
 
 
+def _whole_range(array: Array) -> tuple[float, float]:
+    if sp.issparse(array) or place_of(array) != "numpy":
+        return value_range(array)
+    low, high = np.inf, -np.inf
+    step = max(1, _CHECK_BYTES // max(1, array[:1].nbytes))
+    for begin in range(0, array.shape[0], step):  # a view on disk is read a part at a time
+        bounds = value_range(array[begin : begin + step])
+        if not np.isfinite(bounds).all():
+            return bounds
+        low, high = min(low, bounds[0]), max(high, bounds[1])
+    return low, high
+
+
 def has_equal_rows(array: Array) -> bool:
-    """Return whether every row of a view is the same."""
+    """Return whether every row of a view is the same, where a look at all of them is cheap."""
+    if place_of(array) != "numpy":
+        return False
     if sp.issparse(array):
         return bool((array.max(axis=0) != array.min(axis=0)).nnz == 0)
     step = max(1, _CHECK_BYTES // max(1, array[:1].nbytes))
@@ -165,7 +169,7 @@ def check_scale(views: Views, normalize: str | None) -> None:
     largest = float(np.finfo(views.dtype).max)
     power = {"rows": 0.8, "columns": 0.4}.get(str(normalize), 0.4 / len(views))
     for name, array in zip(views.names, views.arrays, strict=True):
-        low, high = _range(array.data if sp.issparse(array) else array)
+        low, high = _whole_range(array)
         peak = max(abs(low), abs(high))
         too_large = peak * np.sqrt(array.shape[1]) > largest**power
         too_small = normalize is not None and 0.0 < peak < largest**-power
@@ -175,13 +179,6 @@ def check_scale(views: Views, normalize: str | None) -> None:
                 f"products leave the range of {views.dtype}; rescale them"
                 + ("" if normalize == "rows" else ", or use normalize='rows'")
             )
-
-
-def _range(values: npt.NDArray[Any]) -> tuple[float, float]:
-    if values.size == 0:
-        return 0.0, 0.0
-    # min and max propagate NaN, so that one pass tells finiteness and constancy
-    return float(values.min()), float(values.max())
 
 
 def _first_not_finite(array: Array) -> tuple[tuple[int, ...], float]:

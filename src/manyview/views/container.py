@@ -10,10 +10,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview.views.places import Place, dtype_of, place_of
+
 __all__ = ["Array", "Views", "listed"]
 
 Array: TypeAlias = Any
-"""A dense NumPy array or a SciPy CSR array with rows as samples."""
+"""A dense NumPy array or SciPy CSR array with rows as samples, a torch tensor or a Dask array."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,7 +68,12 @@ class Views(Sequence[Array]):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The precision in which these views are worked on: float32 unless a view needs more."""
-        return np.result_type(np.float32, *(array.dtype for array in self.arrays))
+        return np.result_type(np.float32, *(dtype_of(array) for array in self.arrays))
+
+    @property
+    def place(self) -> Place:
+        """Where the rows are: NumPy's memory, a torch device or a Dask collection."""
+        return place_of(self.arrays[0])
 
     def take(self, rows: npt.ArrayLike) -> Views:
         """Return the views of some samples only, chosen by index, mask or slice."""

@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from manyview.views.checks import check_indexes, check_present, check_rows, check_values, position
 from manyview.views.container import Array, Views, listed
+from manyview.views.places import dtype_of, place_of
 
 __all__ = ["as_views"]
 
@@ -76,6 +77,7 @@ def as_views(
 def _gathered(views: Any) -> Views:
     named, items = _named_items(views)
     arrays, feature_names = zip(*(_as_array(name, item) for name, item in items), strict=True)
+    _check_places(dict(zip((name for name, _ in items), arrays, strict=True)))
     check_indexes([(name, item) for name, item in items if _is_frame(item)])
     return Views(arrays, tuple(name for name, _ in items), feature_names, named=named)
 
@@ -127,11 +129,30 @@ def _named_items(views: Any) -> tuple[bool, list[tuple[str, Any]]]:
     return isinstance(views, Mapping), items
 
 
+def _check_places(arrays: Mapping[str, Array]) -> None:
+    """Raise unless all views are in one place: the rows decide where the work is done."""
+    kinds = {name: _kind(array) for name, array in arrays.items()}
+    (first, kind), *others = kinds.items()
+    for name, other in others:
+        if other != kind:
+            raise TypeError(
+                f"view {first!r} is {kind}, view {name!r} {other}: views of one call live in one "
+                "place; bring them together first"
+            )
+
+
+def _kind(array: Array) -> str:
+    place = place_of(array)
+    if place == "torch":
+        return f"a torch tensor on {array.device}"
+    return {"numpy": "in this process", "dask": "a Dask array"}[place]
+
+
 def _as_array(name: str, item: Any) -> tuple[Array, npt.NDArray[np.str_] | None]:
     if _is_frame(item):
         columns = np.asarray([str(column) for column in item.columns], dtype=np.str_)
         array = _frame_values(name, item)
-    elif sp.issparse(item):
+    elif sp.issparse(item) or place_of(item) != "numpy":
         columns, array = None, item
     elif item is None or isinstance(item, str | bytes):
         raise TypeError(f"view {name!r} is {item!r}; expected a 2-D array of numbers")
@@ -142,11 +163,11 @@ def _as_array(name: str, item: Any) -> tuple[Array, npt.NDArray[np.str_] | None]
             f"view {name!r} has {array.ndim} dimension(s), shape {tuple(array.shape)}; "
             "expected 2: one row a sample, one column a feature"
         )
-    if array.dtype.kind not in "fiub":
+    if dtype_of(array).kind not in "fiub":
         raise ValueError(f"view {name!r} holds {array.dtype}; expected real numbers")
     if array.shape[1] == 0:
         raise ValueError(f"view {name!r} has no features (shape {tuple(array.shape)})")
-    if array.dtype.itemsize > 8:
+    if dtype_of(array).itemsize > 8:
         array = array.astype(np.float64)
     return (_csr(name, array) if sp.issparse(array) else array), columns
 

@@ -1,0 +1,238 @@
+"""What MMC's sweeps add to its start: ``python -m benchmarks.ablation SETS...``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import warnings
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from threadpoolctl import threadpool_limits
+
+from benchmarks.ablation_tables import (
+    FITTED,
+    PREDICTED,
+    START,
+    Dropped,
+    gain_table,
+    held_out_table,
+    product_table,
+)
+from benchmarks.variants import (
+    FittedToAll,
+    FromFullStart,
+    Predicted,
+    ScaledGamma,
+    ScaledRank,
+    StartAlone,
+)
+from manyview import MMC, as_views
+from manyview.cli.live import shown_progress
+from manyview.cli.named_data import find_dataset
+from manyview.datasets import Dataset, make_views
+from manyview.datasets.atomic import whole_file
+from manyview.experiment import METHODS, REFERENCES, Limits, Method, ResultsFile, Run, compare
+
+HELD_OUT = 0.3
+SIGN_NOISE = 0.3
+SIGN_DIMENSIONS = (5, 10)
+PRODUCT_CLUSTERS = (2, 3)
+ALWAYS = (
+    Method(START, StartAlone),
+    METHODS["MMC"],
+    METHODS["MMC-F"],
+    Method("orthogonal indicator", MMC, {"indicator": "orthogonal"}),
+    Method("half the rank", ScaledRank, {"times": 0.5}),
+    Method("twice the rank", ScaledRank, {"times": 2.0}),
+    Method("gamma / 10", ScaledGamma, {"times": 0.1}),
+    Method("gamma x 10", ScaledGamma, {"times": 10.0}),
+    Method("patience=None", MMC, {"patience": None}),
+)
+ORDERS = (1, 2)
+ON_PRODUCTS = (
+    Method(START, StartAlone),
+    METHODS["MMC"],
+    Method("MMC, n_init=3", MMC, {"n_init": 3}),
+    Method("MMC, order 1", MMC, {"order": 1}),
+    REFERENCES["k-means"],
+)
+
+
+@dataclass(frozen=True)
+class Harness:
+    """How comparisons are made.
+
+    Attributes
+    ----------
+    n_jobs : int or None
+        Processes side by side; None for this one, without limits.
+    limits : Limits
+        Of a run.
+    results : ResultsFile or None
+        Where runs are kept, open.
+    shown : bool
+        Whether to show the progress.
+    """
+
+    n_jobs: int | None = None
+    limits: Limits | None = None
+    results: ResultsFile | None = None
+    shown: bool = False
+
+    def runs(
+        self, title: str, methods: Sequence[Method], datasets: Sequence[Dataset], repeats: int
+    ) -> list[Run]:
+        with shown_progress(shown=self.shown, title=title) as listener:
+            return compare(
+                methods,
+                datasets,
+                repeats=repeats,
+                n_jobs=self.n_jobs,
+                limits=self.limits,
+                results=self.results,
+                listener=listener,
+            )
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.ablation", description=__doc__)
+    parser.add_argument("sets", nargs="+", metavar="SETS", help="files, or names of sets")
+    parser.add_argument("--repeats", type=int, default=5, help="seeds, and random splits")
+    parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
+    parser.add_argument("--time-limit", type=float, default=600.0, help="of a fit, in seconds")
+    parser.add_argument("--results", type=Path, metavar="FILE.jsonl", help="keeps runs; goes on")
+    parser.add_argument("--out", type=Path, metavar="FILE.md", help="the tables")
+    options = parser.parse_args(arguments)
+    try:
+        datasets = [find_dataset(name) for name in dict.fromkeys(options.sets)]
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    for dataset in datasets:
+        if dataset.y is None:
+            parser.error(f"{dataset.name!r} has no classes to score against")
+    kept = options.results
+    try:
+        with nullcontext() if kept is None else ResultsFile(kept) as results:
+            limits = Limits(seconds=options.time_limit)
+            harness = Harness(options.jobs, limits, results, shown=True)
+            text = ablation(harness, datasets, options.repeats)
+    except KeyboardInterrupt:
+        where = f"kept in {kept}" if kept else "lost; --results FILE keeps them"
+        print(f"interrupted: finished runs are {where}", file=sys.stderr)
+        return 130
+    print(text, end="")
+    if options.out is not None:
+        with whole_file(options.out) as file:
+            file.write(text.encode())
+    return 0
+
+
+def ablation(
+    harness: Harness, datasets: Sequence[Dataset], repeats: int, n_samples: int = 1000
+) -> str:
+    """Return the three tables as Markdown; `n_samples` is the size of the sets made here."""
+    runs: list[Run] = []
+    splits: list[Run] = []
+    dropped: dict[str, Dropped] = {}
+    for dataset in datasets:
+        name = dataset.name
+        runs += harness.runs(f"variants, {name}", variants(len(dataset.views)), [dataset], repeats)
+        splits += split_runs(harness, dataset, repeats)
+        failed = [r.error for r in runs if (r.method, r.data) == ("MMC", name) and r.error]
+        dropped[name] = Dropped({}, failed[0]) if failed else dropped_features(dataset)
+    made = product_sets(repeats, n_samples)
+    products = harness.runs("products", ON_PRODUCTS, made, 1)
+    n_views = {dataset.name: len(dataset.views) for dataset in datasets}
+    return "\n".join(
+        [
+            f"NMI (geometric), percent, mean over {repeats} seeds:\n",
+            gain_table(runs, [method.name for method in variants(max(ORDERS) + 1)], n_views),
+            f"What the start cannot do, NMI as above; {100 * HELD_OUT:g} % of the samples are held "
+            f"out, {repeats} random splits:\n",
+            held_out_table(runs, splits, dropped),
+            f"Clusters that show in products across views only; {n_samples} samples, ACC, percent, "
+            f"mean over {repeats} made sets:\n",
+            product_table(products),
+        ]
+    )
+
+
+def variants(n_views: int) -> list[Method]:
+    """Return what is compared on a set of so many views; an order is one below theirs."""
+    orders = [order for order in ORDERS if order < n_views]
+    lower = [
+        method
+        for order in orders
+        for method in (
+            Method(f"{START}, order {order}", StartAlone, {"order": order}),
+            Method(f"order {order}", MMC, {"order": order}),
+            Method(f"order {order}, full start", FromFullStart, {"order": order}),
+        )
+    ]
+    return [*ALWAYS, *lower, REFERENCES["k-means"]]
+
+
+def split_runs(harness: Harness, dataset: Dataset, repeats: int) -> list[Run]:
+    """Score predictions for held out samples, and the labels that they get in a fit of all.
+
+    Each split is a set of all samples, those to fit first, with the classes of the others. Runs
+    have the name of the data set and the number of the split as their seed.
+    """
+    y = np.asarray(dataset.y)
+    n_first = y.size - round(HELD_OUT * y.size)
+    given = {"n_all": np.unique(y).size, "n_first": n_first}
+    methods = [Method(FITTED, FittedToAll, given), Method(PREDICTED, Predicted, given)]
+    datasets = []
+    for split in range(repeats):
+        rows = np.random.default_rng(split).permutation(y.size)
+        views = dataset.views.take(rows)
+        datasets.append(Dataset(views, y[rows[n_first:]], name=f"{dataset.name}, split {split}"))
+    numbers = {split.name: number for number, split in enumerate(datasets)}
+    runs = harness.runs(f"held out, {dataset.name}", methods, datasets, 1)
+    return [replace(run, data=dataset.name, seed=numbers[run.data]) for run in runs]
+
+
+def dropped_features(dataset: Dataset) -> Dropped:
+    """Return the share of the features of each view that MMC of seed 0 sets to zero."""
+    model = MMC(np.unique(np.asarray(dataset.y)).size, random_state=0)
+    with warnings.catch_warnings(), threadpool_limits(1):
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        try:
+            model.fit(dataset.views)
+        except Exception as error:  # a set that fails does not stop the others
+            return Dropped({}, str(error))
+    kept = [float(np.any(factor[:-1], axis=1).mean()) for factor in model.view_factors_]
+    return Dropped({name: 1.0 - k for name, k in zip(model.view_names_, kept, strict=True)})
+
+
+def product_sets(repeats: int, n_samples: int) -> list[Dataset]:
+    """Return sets whose clusters show in products across views only, `repeats` of each kind."""
+    made = []
+    for seed in range(repeats):
+        for k in PRODUCT_CLUSTERS:
+            views, y = make_views(
+                n_samples, k, (10, 10), structure="interaction", random_state=seed
+            )
+            made.append(Dataset(views, y, name=f"make_views, K = {k}; {seed}"))
+        made += [_signed(n_samples, d, seed) for d in SIGN_DIMENSIONS]
+    return made
+
+
+def _signed(n_samples: int, dimensions: int, seed: int) -> Dataset:
+    """Return x and s Q x + noise: x normal, Q a rotation, the sign s the cluster."""
+    rng = np.random.default_rng(seed)
+    Q, _ = np.linalg.qr(rng.standard_normal((dimensions, dimensions)))
+    x = rng.standard_normal((n_samples, dimensions))
+    y = rng.integers(2, size=n_samples)
+    noise = SIGN_NOISE * rng.standard_normal(x.shape)
+    other = np.where(y == 1, 1.0, -1.0)[:, None] * (x @ Q.T) + noise
+    return Dataset(as_views([x, other]), y, name=f"signs, {dimensions} dimensions; {seed}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,173 @@
+"""The tables of the ablation as Markdown. What failed is a dash, with its reason below."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from manyview.experiment import Run
+from manyview.experiment.significance import paired_differences
+
+NMI = "nmi_geometric"
+START = "start alone"
+FITTED, PREDICTED = "MMC, fit of all", "MMC, predicted"
+EQUAL = 0.05  # points of NMI within which two means are the same
+DASH = "-"
+
+Cells: TypeAlias = dict[tuple[str, str], list[Run]]
+
+
+@dataclass(frozen=True)
+class Dropped:
+    """Share of features dropped in each view, or why it is not known."""
+
+    shares: Mapping[str, float]
+    error: str = ""
+
+
+def gain_table(runs: Sequence[Run], variants: Sequence[str], n_views: Mapping[str, int]) -> str:
+    """Return NMI by variant and set, and what each variant gains over the start alone.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Of all variants on all sets.
+    variants : sequence of str
+        The rows.
+    n_views : mapping of str to int
+        Of each set.
+
+    Returns
+    -------
+    str
+    """
+    cells = _whole_cells(runs)
+    whole = [run for cell in cells.values() for run in cell]
+    gains = {}
+    if any(run.method == START for run in whole):
+        # they are of the start less the variant
+        gains = {d.other: (-d.mean, -d.high, -d.low) for d in paired_differences(whole, START, NMI)}
+    rows = []
+    for variant in variants:
+        row = [_percent(cells.get((variant, name)), NMI) for name in n_views]
+        row.append(_gain(*gains[variant]) if variant in gains else DASH)
+        row.append(_counted(cells, variant, list(n_views)) if variant in gains else DASH)
+        rows.append([variant, *row])
+    heads = ["variant", *n_views, "gain over start alone (95 %)", "better / equal / worse"]
+    few = [name for name, count in n_views.items() if count < 3]
+    notes = [f"order 2 is the full order of two views: {', '.join(few)}"] if few else []
+    return _table(heads, rows, notes + _reasons(runs))
+
+
+def held_out_table(
+    runs: Sequence[Run], splits: Sequence[Run], dropped: Mapping[str, Dropped]
+) -> str:
+    """Return features dropped and NMI of predicting samples that were held out, by set.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Of the variants, MMC among them.
+    splits : sequence of Run
+        ``FITTED`` and ``PREDICTED``, a seed for each split.
+    dropped : mapping of str to Dropped
+        By set.
+
+    Returns
+    -------
+    str
+    """
+    cells = _whole_cells([*runs, *splits])
+    rows = []
+    for name, features in dropped.items():
+        fitted, predicted = cells.get((FITTED, name)), cells.get((PREDICTED, name))
+        apart = DASH
+        if fitted and predicted:
+            gaps = _scores(predicted, NMI) - _scores(fitted, NMI)
+            apart = f"{_signed(gaps.mean(), 1)} ± {gaps.std():.1f}"
+        shares = ", ".join(f"{view} {share:.0%}" for view, share in features.shares.items())
+        figures = [_percent(cell, NMI) for cell in (cells.get(("MMC", name)), predicted, fitted)]
+        rows.append([name, shares or DASH, *figures, apart])
+    heads = ["set", "features dropped (seed 0)", "fit of all", "held out, predicted"]
+    heads += ["held out, in a fit of all", "difference"]
+    failed = [f"features of {name}: {d.error}" for name, d in dropped.items() if d.error]
+    return _table(heads, rows, failed + _reasons(splits))
+
+
+def product_table(runs: Sequence[Run]) -> str:
+    """Return ACC by kind of made set, which is what stands before ``;`` in its name."""
+    methods = list(dict.fromkeys(run.method for run in runs))
+    kinds = list(dict.fromkeys(_kind(run) for run in runs))
+    rows = []
+    for kind in kinds:
+        row = []
+        for method in methods:
+            found = [run for run in runs if (run.method, _kind(run)) == (method, kind)]
+            row.append(_percent(found if all(run.scores for run in found) else None, "acc"))
+        rows.append([kind, *row])
+    return _table(["set", *methods], rows, _reasons(runs))
+
+
+def _kind(run: Run) -> str:
+    return run.data.split(";")[0]
+
+
+def _whole_cells(runs: Sequence[Run]) -> Cells:
+    """Return the runs of each method on each set, where none of them failed."""
+    cells: Cells = {}
+    for run in runs:
+        cells.setdefault((run.method, run.data), []).append(run)
+    return {
+        key: sorted(cell, key=lambda run: run.seed)
+        for key, cell in cells.items()
+        if all(run.scores for run in cell)
+    }
+
+
+def _counted(cells: Cells, variant: str, names: Sequence[str]) -> str:
+    both = [name for name in names if (variant, name) in cells and (START, name) in cells]
+    gaps = np.array(
+        [
+            _scores(cells[variant, name], NMI).mean() - _scores(cells[START, name], NMI).mean()
+            for name in both
+        ]
+    )
+    better, worse = int((gaps >= EQUAL).sum()), int((gaps <= -EQUAL).sum())
+    return f"{better} / {gaps.size - better - worse} / {worse}"
+
+
+def _scores(runs: Sequence[Run], score: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    return np.array([100.0 * run.scores[score] for run in runs])
+
+
+def _percent(runs: Sequence[Run] | None, score: str) -> str:
+    return f"{_scores(runs, score).mean():.1f}" if runs else DASH
+
+
+def _gain(mean: float, low: float, high: float) -> str:
+    middle, bottom, top = (_signed(100.0 * value, 2) for value in (mean, low, high))
+    return f"{middle} ({bottom} to {top})"
+
+
+def _signed(value: float, digits: int) -> str:
+    text = f"{value:+.{digits}f}"
+    return text.lstrip("+-") if float(text) == 0 else text
+
+
+def _reasons(runs: Sequence[Run]) -> list[str]:
+    found = dict.fromkeys((run.method, run.data, run.error) for run in runs if run.error)
+    return [f"{method} on {data}: {error}" for method, data, error in found]
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> str:
+    lines = [_line(heads), "|---|" + "---:|" * (len(heads) - 1), *map(_line, rows)]
+    if notes:
+        lines += ["", "Dashes:", "", *(f"- {' '.join(note.split())}" for note in notes)]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"

@@ -1,0 +1,143 @@
+"""MMC in other forms than its own parameters name, as a comparison takes them.
+
+In a module of their own because the processes of a comparison import them by name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from manyview import MMC, Views, as_views
+from manyview.engine import LocalEngine
+from manyview.mmc.defaults import default_gamma, default_rank
+from manyview.mmc.init import graph_start
+from manyview.mmc.penalty import penalty_named
+
+Labels = npt.NDArray[np.intp]
+
+
+@dataclass
+class _Configured:
+    """What the harness gives every estimator."""
+
+    n_clusters: int
+    random_state: int | None = None
+    normalize: str | None = "rows"
+
+    def _mmc(self, **options: Any) -> MMC:
+        return MMC(
+            self.n_clusters,
+            random_state=self.random_state,
+            normalize=self.normalize,
+            **options,
+        )
+
+
+@dataclass
+class StartAlone(_Configured):
+    """The labels from which MMC of the same seed begins to sweep."""
+
+    order: int | None = None
+
+    def fit(self, views: Any) -> Self:
+        engine = LocalEngine(as_views(views), normalize=self.normalize)
+        # MMC draws its start before anything else
+        rng = self._mmc()._generator()
+        with engine.running():
+            self.labels_ = graph_start(engine, self.n_clusters, rng, order=self.order)
+        return self
+
+
+@dataclass
+class _Varied(_Configured, ABC):
+    """MMC with parameters that follow from the data."""
+
+    def fit(self, views: Any) -> Self:
+        checked = as_views(views)
+        model = self._mmc(**self._options(checked)).fit(checked)
+        self.labels_, self.n_iter_, self.objective_ = model.labels_, model.n_iter_, model.objective_
+        return self
+
+    @abstractmethod
+    def _options(self, views: Views) -> dict[str, Any]:
+        """Return parameters of MMC beside its defaults."""
+
+
+@dataclass
+class ScaledRank(_Varied):
+    """MMC with its default rank times a number, but a column for each cluster."""
+
+    times: float = 1.0
+
+    def _options(self, views: Views) -> dict[str, Any]:
+        rank = round(self.times * default_rank(self.n_clusters, len(views), None))
+        return {"rank": max(rank, self.n_clusters)}
+
+
+@dataclass
+class ScaledGamma(_Varied):
+    """MMC with its default gamma times a number."""
+
+    times: float = 1.0
+
+    def _options(self, views: Views) -> dict[str, Any]:
+        engine = LocalEngine(views, normalize=self.normalize)
+        return {"gamma": self.times * default_gamma(engine, penalty_named("l21"), self.n_clusters)}
+
+
+@dataclass
+class FromFullStart(_Varied):
+    """MMC of a lower order from the start of the full one, whose kernel has all products.
+
+    The labels are the same; the random parts of clusters that make the first factors are not.
+    """
+
+    order: int = 1
+
+    def _options(self, views: Views) -> dict[str, Any]:
+        start = StartAlone(self.n_clusters, self.random_state, self.normalize).fit(views)
+        return {"order": self.order, "init": start.labels_}
+
+
+@dataclass
+class _HeldOut(_Configured, ABC):
+    """Labels of the samples after the first `n_first`, to be scored against their classes.
+
+    A comparison counts the clusters in the classes that it scores against; held out samples may
+    lack one, so that `n_all` is what counts.
+    """
+
+    n_all: int = 2
+    n_first: int = 1
+
+    def fit(self, views: Any) -> Self:
+        self.n_clusters = self.n_all
+        self.labels_ = self._held_out(as_views(views))
+        return self
+
+    @abstractmethod
+    def _held_out(self, views: Views) -> Labels:
+        """Return the labels."""
+
+
+@dataclass
+class Predicted(_HeldOut):
+    """MMC fitted to the first samples, which predicts the others."""
+
+    def _held_out(self, views: Views) -> Labels:
+        rows = np.arange(views.n_samples)
+        model = self._mmc().fit(views.take(rows[: self.n_first]))
+        return model.predict(views.take(rows[self.n_first :]))
+
+
+@dataclass
+class FittedToAll(_HeldOut):
+    """MMC fitted to all samples."""
+
+    def _held_out(self, views: Views) -> Labels:
+        return self._mmc().fit(views).labels_[self.n_first :]

@@ -1,0 +1,72 @@
+"""Where the rows of a view are: in this process, on the device of a tensor, in a Dask collection.
+
+Nothing heavy is imported: an array of torch or Dask can only come from a caller who did.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+
+__all__ = ["Place", "dtype_of", "place_of", "value_range"]
+
+Place: TypeAlias = Literal["numpy", "torch", "dask"]
+
+
+def place_of(array: Any) -> Place:
+    """Return where an array is, by the package that its type comes from."""
+    root = type(array).__module__.partition(".")[0]
+    if root == "torch" and hasattr(array, "layout"):
+        return "torch"
+    if root == "dask" and hasattr(array, "chunks"):
+        return "dask"
+    return "numpy"
+
+
+def dtype_of(array: Any) -> np.dtype[Any]:
+    """Return the type of an array's entries as NumPy names it."""
+    if place_of(array) == "torch":
+        return np.dtype(str(array.dtype).removeprefix("torch."))
+    return np.dtype(array.dtype)
+
+
+def value_range(array: Any) -> tuple[float, float]:
+    """Return the least and the largest entry, both NaN where one is; zeros of sparse ones count."""
+    place = place_of(array)
+    if place == "torch":
+        return _tensor_range(array)
+    if place == "dask":
+        return _collection_range(array)
+    return _range(array)
+
+
+def _range(array: Any) -> tuple[float, float]:
+    if sp.issparse(array):
+        low, high = _range(array.data)
+        if array.nnz < array.shape[0] * array.shape[1]:
+            low, high = min(low, 0.0), max(high, 0.0)
+        return low, high
+    if array.size == 0:
+        return 0.0, 0.0
+    # min and max propagate NaN, so that one pass tells finiteness and constancy
+    return float(array.min()), float(array.max())
+
+
+def _tensor_range(array: Any) -> tuple[float, float]:
+    values = array if array.layout.__str__() == "torch.strided" else array.values()
+    if values.numel() == 0:
+        return 0.0, 0.0
+    low, high = (float(bound) for bound in values.aminmax())
+    if values.numel() < array.shape[0] * array.shape[1]:
+        low, high = min(low, 0.0), max(high, 0.0)
+    return low, high
+
+
+def _collection_range(array: Any) -> tuple[float, float]:
+    import dask
+
+    ranges = dask.compute(*(dask.delayed(_range)(part) for part in array.to_delayed().ravel()))
+    lows, highs = zip(*ranges, strict=True)
+    return float(np.min(lows)), float(np.max(highs))

@@ -1,0 +1,44 @@
+"""Views brought to where an engine works on them, and results brought back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from manyview.engine.arrays import to_numpy
+
+__all__ = ["PLACES", "fetched"]
+
+
+def _local(X: Any) -> Any:
+    return X
+
+
+def _torch(X: Any) -> Any:
+    import torch
+
+    if sp.issparse(X):
+        csr = sp.csr_array(X)
+        parts = (torch.from_numpy(part) for part in (csr.indptr, csr.indices, csr.data))
+        return torch.sparse_csr_tensor(*parts, size=csr.shape)
+    return torch.from_numpy(X)
+
+
+def _dask(X: Any) -> Any:
+    import dask.array as da
+
+    if sp.issparse(X):
+        rows = (37, X.shape[1])
+        return da.from_array(sp.csr_array(X), chunks=rows, asarray=False)
+    return da.from_array(X, chunks=(37, X.shape[1]))
+
+
+PLACES: dict[str, Callable[[Any], Any]] = {"local": _local, "torch": _torch, "dask": _dask}
+
+
+def fetched(array: Any) -> np.ndarray:
+    """Return an array from anywhere as one of NumPy."""
+    return np.asarray(array.compute()) if hasattr(array, "compute") else to_numpy(array)

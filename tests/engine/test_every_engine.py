@@ -1,0 +1,162 @@
+"""What holds wherever the rows are."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
+
+from manyview import MMC, as_views
+from manyview.datasets import make_views
+from manyview.mmc import init
+
+from .places import PLACES, fetched
+
+places = pytest.mark.parametrize("place", PLACES)
+
+
+def made(n=150, *, sparse=(False, False), dtype=np.float64, seed=0, separation=6.0):
+    dataset = make_views(n, 3, (8, 6), separation=separation, random_state=seed)
+    arrays = [np.asarray(X, dtype=dtype) for X in dataset.views]
+    thin = np.random.default_rng(seed)
+    arrays = [
+        sp.csr_array(X * (thin.random(X.shape) < 0.7)) if is_sparse else X
+        for X, is_sparse in zip(arrays, sparse, strict=True)
+    ]
+    return arrays, dataset.y
+
+
+def fitted(views, **options):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        return MMC(3, **({"random_state": 0} | options)).fit(views)
+
+
+def brought(views, place):
+    return [PLACES[place](X) for X in views]
+
+
+def assert_same(found, expected, *, rtol=1e-6):
+    np.testing.assert_array_equal(fetched(found.labels_), expected.labels_)
+    np.testing.assert_allclose(found.objective_, expected.objective_, rtol=rtol)
+    for ours, theirs in zip(found.view_factors_, expected.view_factors_, strict=True):
+        assert isinstance(ours, np.ndarray)
+        np.testing.assert_allclose(ours, theirs, rtol=1e-3, atol=1e-4 * np.abs(theirs).max())
+
+
+@places
+class TestAgreement:
+    @pytest.mark.parametrize("normalize", ["rows", "columns", None])
+    @pytest.mark.parametrize("penalty", ["l21", "frobenius"])
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    def test_whatever_the_options(self, place, normalize, penalty, indicator):
+        views, _ = made()
+        options = {"normalize": normalize, "penalty": penalty, "indicator": indicator}
+        options |= {"max_iter": 5, "tol": 0.0}
+        assert_same(fitted(brought(views, place), **options), fitted(views, **options))
+
+    @pytest.mark.parametrize("start", ["graph", "kmeans", "random", "labels", "indicator"])
+    def test_whatever_the_start(self, place, start):
+        views, truth = made()
+        given = {"labels": truth, "indicator": np.eye(3)[truth]}.get(start, start)
+        assert_same(fitted(brought(views, place), init=given), fitted(views, init=given))
+
+    def test_of_landmarks(self, place, monkeypatch):
+        monkeypatch.setattr(init, "EXACT_LIMIT", 50)
+        monkeypatch.setattr(init, "N_LANDMARKS", 40)
+        views, _ = made()
+        assert_same(fitted(brought(views, place)), fitted(views))
+
+    @pytest.mark.parametrize("sparse", [(True, True), (True, False)])
+    @pytest.mark.parametrize("normalize", ["rows", "columns"])
+    def test_of_sparse_and_mixed_views(self, place, sparse, normalize):
+        views, _ = made(sparse=sparse)
+        options = {"normalize": normalize, "max_iter": 5, "tol": 0.0}
+        assert_same(fitted(brought(views, place), **options), fitted(views, **options))
+
+    def test_in_single_precision(self, place):
+        views, truth = made(dtype=np.float32)
+        found = fitted(brought(views, place))
+        assert found.cluster_factors_.dtype == np.float32
+        assert adjusted_rand_score(truth, fetched(found.labels_)) == 1.0
+
+    def test_of_views_with_names_and_several_starts(self, place):
+        views, _ = made()
+        named = dict(zip(("text", "image"), views, strict=True))
+        there = {name: PLACES[place](X) for name, X in named.items()}
+        found = fitted(there, n_init=2)
+        assert found.view_names_ == ["text", "image"]
+        assert_same(found, fitted(named, n_init=2))
+
+    def test_of_samples_that_lack_a_view(self, place):
+        views, _ = made()
+        present = np.random.default_rng(0).random((150, 2)) < 0.8
+        present[~present.any(axis=1)] = True
+        found, expected = (
+            fitted(as_views(given, present=present)) for given in (brought(views, place), views)
+        )
+        assert_same(found, expected)
+
+    def test_with_features_dropped(self, place):
+        views, _ = made()
+        noise = np.random.default_rng(1).standard_normal((150, 40))
+        options = {"gamma": 0.05, "patience": None}
+        found = fitted(brought([views[0], noise], place), **options)
+        assert (~found.view_factors_[1][:-1].any(axis=1)).sum() > 10
+        assert_same(found, fitted([views[0], noise], **options))
+
+
+@places
+class TestNewSamples:
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    def test_predict_and_transform(self, place, indicator):
+        views, _ = made()
+        seen, new = [X[:100] for X in views], [X[100:] for X in views]
+        found = fitted(brought(seen, place), indicator=indicator)
+        expected = fitted(seen, indicator=indicator)
+        there = brought(new, place)
+        np.testing.assert_array_equal(fetched(found.predict(there)), expected.predict(new))
+        np.testing.assert_allclose(
+            fetched(found.transform(there)), expected.transform(new), atol=1e-6
+        )
+
+    def test_a_model_from_elsewhere_predicts_here(self, place):
+        views, _ = made()
+        found = fitted(brought(views, place))
+        np.testing.assert_array_equal(found.predict(views), fetched(found.labels_))
+
+
+@places
+class TestInput:
+    @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+    def test_what_is_not_finite_is_refused(self, place, value):
+        views, _ = made()
+        views[1][3, 2] = value
+        with pytest.raises(ValueError, match="view 'view1' holds (NaN|infinity|-infinity)"):
+            MMC(3).fit(brought(views, place))
+
+    def test_rows_must_agree(self, place):
+        views, _ = made()
+        with pytest.raises(ValueError, match="view 'view1' has 149 rows, view 'view0' has 150"):
+            MMC(3).fit(brought([views[0], views[1][1:]], place))
+
+    def test_progress_is_shown(self, place, capsys):
+        views, _ = made()
+        fitted(brought(views, place), verbose=1)
+        assert "objective" in capsys.readouterr().err
+
+    def test_the_caller_s_arrays_stay_as_they_are(self, place):
+        views, _ = made()
+        there = brought(views, place)
+        fitted(there)
+        for X, array in zip(views, there, strict=True):
+            np.testing.assert_array_equal(fetched(array), X)
+
+
+@pytest.mark.parametrize("place", [place for place in PLACES if place != "local"])
+def test_views_of_one_call_are_in_one_place(place):
+    views, _ = made()
+    with pytest.raises(TypeError, match="view 'view0' is in this process, view 'view1' a"):
+        MMC(3).fit([views[0], PLACES[place](views[1])])
