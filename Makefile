@@ -40,8 +40,9 @@ $(VENV)/app.done: pyproject.toml $(VENV)/pip.done
 	$(BIN)/python -m pip install --quiet --editable ".[app]"
 	touch $@
 
+# torch in the version that the tests were written with: others may come with gigabytes for a GPU
 $(VENV)/dev.done: pyproject.toml $(VENV)/pip.done
-	$(BIN)/python -m pip install --quiet --editable ".[dev]"
+	$(BIN)/python -m pip install --quiet --editable ".[dev]" torch==2.13.0
 	touch $@
 
 # in a folder of its own and without the versions it asks for, of which some are from 2021;

