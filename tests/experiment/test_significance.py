@@ -57,6 +57,13 @@ class TestRanks:
         del scores["set1"]["b"]
         assert rank_methods(summarise(made(scores))).data == ("set0", "set2")
 
+    def test_one_that_ended_without_labels_ranks_last(self):
+        runs = made({"x": {"a": [0.1], "b": [0.9]}, "y": {"b": [0.3]}})
+        runs.append(Run("a", "y", 0, "default", {}, "none", error="needs too much memory"))
+        ranking = rank_methods(summarise(runs))
+        assert ranking.data == ("x", "y")
+        assert ranking.ranks == {"b": 1.0, "a": 2.0}
+
     @pytest.mark.parametrize(
         ("n_methods", "n_sets", "expected"),
         # q of 2.343, 2.728 and 3.164 in Demsar's table 5(a)

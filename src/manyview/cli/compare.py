@@ -219,7 +219,7 @@ def ranking_tables(rows: Sequence[Row]) -> list[Table | str]:
         try:
             by_acc, by_nmi = (rank_methods(ranked, score) for score in ("acc", "nmi_geometric"))
         except ValueError:
-            continue  # no data set in which all of them ended with labels
+            continue  # no data set that all of them were run on
         lines = [
             (name, f"{by_acc.ranks[name]:.2f}", f"{rank:.2f}")
             for name, rank in by_nmi.ranks.items()
@@ -227,7 +227,7 @@ def ranking_tables(rows: Sequence[Row]) -> list[Table | str]:
         title = f"mean rank ({protocol}, scaled: {scaled})"
         parts.append(table((title, "ACC", "NMI geo"), lines))
         parts.append(
-            f"on {len(by_nmi.data)} sets; ranks that differ by less than "
+            f"on {len(by_nmi.data)} sets; without labels is last; ranks that differ by less than "
             f"{by_nmi.critical_difference:.2f} do not (Nemenyi, 5 %); all equal: p = "
             f"{by_acc.p_value:.2g} by ACC, {by_nmi.p_value:.2g} by NMI (Friedman)"
         )

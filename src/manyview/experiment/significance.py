@@ -26,7 +26,7 @@ class Ranking:
     score : str
         By which they are ranked.
     data : tuple of str
-        The sets in which every one of the methods has that score.
+        The sets that every one of the methods was run on.
     ranks : dict of str to float
         Mean rank of each method, 1 for the best, best first.
     p_value : float
@@ -68,7 +68,9 @@ class Difference:
 
 
 def rank_methods(rows: Sequence[Row], score: str = "nmi_geometric") -> Ranking:
-    """Rank methods over the data sets that all of them were scored on.
+    """Rank methods over the data sets that all of them were run on.
+
+    One that ended without labels, refused for memory or stopped at a limit, ranks last there.
 
     Parameters
     ----------
@@ -84,18 +86,18 @@ def rank_methods(rows: Sequence[Row], score: str = "nmi_geometric") -> Ranking:
     Raises
     ------
     ValueError
-        If rows are of several protocols, or no data set has scores of all methods.
+        If rows are of several protocols, or all methods were run on no data set.
     """
     _check_one_protocol(rows)
     methods = list(dict.fromkeys(row.method for row in rows))
-    cells = {(row.method, row.data): row.mean[score] for row in rows if row.n_runs}
+    cells = {(row.method, row.data): row.mean[score] if row.n_runs else -np.inf for row in rows}
     data = [
         name
-        for name in dict.fromkeys(row.data for row in rows)
+        for name in dict.fromkeys(row.data for row in rows if row.n_runs)
         if all((method, name) in cells for method in methods)
     ]
     if not data:
-        raise ValueError("no data set has scores of all methods")
+        raise ValueError("no data set was run with all methods")
     table = np.array([[cells[method, name] for method in methods] for name in data])
     mean_ranks = rankdata(-table, axis=1).mean(axis=0)
     order = np.argsort(mean_ranks, kind="stable")
