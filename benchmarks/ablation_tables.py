@@ -13,7 +13,7 @@ from manyview.experiment.significance import paired_differences
 
 NMI = "nmi_geometric"
 START = "start alone"
-FITTED, PREDICTED = "MMC, fit of all", "MMC, predicted"
+FITTED, PREDICTED, RIDGE = "MMC, fit of all", "MMC, predicted", "start and ridge, predicted"
 EQUAL = 0.05  # points of NMI within which two means are the same
 DASH = "-"
 
@@ -72,7 +72,7 @@ def held_out_table(
     runs : sequence of Run
         Of the variants, MMC among them.
     splits : sequence of Run
-        ``FITTED`` and ``PREDICTED``, a seed for each split.
+        ``FITTED``, ``PREDICTED`` and ``RIDGE``, a seed for each split.
     dropped : mapping of str to Dropped
         By set.
 
@@ -90,9 +90,10 @@ def held_out_table(
             apart = f"{_signed(gaps.mean(), 1)} ± {gaps.std():.1f}"
         shares = ", ".join(f"{view} {share:.0%}" for view, share in features.shares.items())
         figures = [_percent(cell, NMI) for cell in (cells.get(("MMC", name)), predicted, fitted)]
-        rows.append([name, shares or DASH, *figures, apart])
+        ridge = _percent(cells.get((RIDGE, name)), NMI)
+        rows.append([name, shares or DASH, *figures, apart, ridge])
     heads = ["set", "features dropped (seed 0)", "fit of all", "held out, predicted"]
-    heads += ["held out, in a fit of all", "difference"]
+    heads += ["held out, in a fit of all", "difference", "held out, predicted by start and ridge"]
     failed = [f"features of {name}: {d.error}" for name, d in dropped.items() if d.error]
     return _table(heads, rows, failed + _reasons(splits))
 

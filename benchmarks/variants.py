@@ -11,9 +11,12 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
+from sklearn.linear_model import RidgeClassifier
 
 from manyview import MMC, Views, as_views
-from manyview.engine import LocalEngine
+from manyview.baselines.scaling import beside, scaled_arrays
+from manyview.engine import engine_for
 from manyview.mmc.defaults import default_gamma, default_rank
 from manyview.mmc.init import graph_start
 from manyview.mmc.penalty import penalty_named
@@ -45,11 +48,12 @@ class StartAlone(_Configured):
     order: int | None = None
 
     def fit(self, views: Any) -> Self:
-        engine = LocalEngine(as_views(views), normalize=self.normalize)
+        engine = engine_for(as_views(views), normalize=self.normalize)
         # MMC draws its start before anything else
         rng = self._mmc()._generator()
         with engine.running():
-            self.labels_ = graph_start(engine, self.n_clusters, rng, order=self.order)
+            graph_start(engine, self.n_clusters, rng, order=self.order)
+            self.labels_ = engine.gather("labels")
         return self
 
 
@@ -86,7 +90,7 @@ class ScaledGamma(_Varied):
     times: float = 1.0
 
     def _options(self, views: Views) -> dict[str, Any]:
-        engine = LocalEngine(views, normalize=self.normalize)
+        engine = engine_for(views, normalize=self.normalize)
         return {"gamma": self.times * default_gamma(engine, penalty_named("l21"), self.n_clusters)}
 
 
@@ -133,6 +137,22 @@ class Predicted(_HeldOut):
         rows = np.arange(views.n_samples)
         model = self._mmc().fit(views.take(rows[: self.n_first]))
         return model.predict(views.take(rows[self.n_first :]))
+
+
+@dataclass
+class PredictedByRidge(_HeldOut):
+    """A ridge classifier of the views side by side, taught the start of the first samples.
+
+    As scikit-learn has it by default: what anyone could add to the start to predict with it.
+    """
+
+    def _held_out(self, views: Views) -> Labels:
+        first = views.take(np.arange(self.n_first))
+        start = StartAlone(self.n_clusters, self.random_state, self.normalize).fit(first)
+        X = beside(scaled_arrays(views, self.normalize))
+        X = sp.csr_matrix(X) if sp.issparse(X) else X
+        model = RidgeClassifier().fit(X[: self.n_first], start.labels_)
+        return np.asarray(model.predict(X[self.n_first :]), dtype=np.intp)
 
 
 @dataclass

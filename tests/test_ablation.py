@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from manyview import MMC
 from manyview.datasets import Dataset, make_views
 from manyview.experiment import Method, ResultsFile, Run
+from manyview.metrics import clustering_accuracy
 from manyview.mmc import estimator
 from manyview.mmc.defaults import default_rank
 from manyview.mmc.init import graph_start
@@ -40,9 +41,9 @@ def fitted(*args, **options):
 def test_the_start_alone_is_where_mmc_starts(order, monkeypatch):
     begun = []
 
-    def heard(*args, **options):
-        begun.append(graph_start(*args, **options))
-        return begun[-1]
+    def heard(engine, *args, **options):
+        graph_start(engine, *args, **options)
+        begun.append(engine.gather("labels").copy())
 
     monkeypatch.setattr(estimator, "graph_start", heard)
     fitted(3, order=order, random_state=4)
@@ -76,6 +77,12 @@ def test_held_out_samples_are_the_last():
     assert np.array_equal(predicted, model.predict(views.take(slice(60, None))))
     kept = variants.FittedToAll(2, random_state=0, n_all=3, n_first=60).fit(views).labels_
     assert np.array_equal(kept, fitted(3, random_state=0).labels_[60:])
+
+
+def test_the_classifier_is_taught_the_start_of_the_first():
+    apart = made(separation=9.0)
+    labels = variants.PredictedByRidge(2, random_state=0, n_all=3, n_first=60).fit(apart.views)
+    assert clustering_accuracy(apart.y[60:], labels.labels_) > 0.9
 
 
 def test_no_variant_of_an_order_is_the_full_one():
