@@ -24,6 +24,7 @@ from benchmarks import (
     solver,
     versus_kmeans,
     versus_literal,
+    versus_minibatch,
     versus_mvlearn,
 )
 from benchmarks.measure import Measurement
@@ -38,6 +39,7 @@ PARTS = {
     "baseline_growth": baseline_growth.run,
     "large": large.run,
     "overhead": overhead.run,
+    "versus_minibatch": versus_minibatch.run,
 }
 
 

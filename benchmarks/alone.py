@@ -62,7 +62,7 @@ def fit_alone(method: str, data: str, *, limit: float, memory_gib: float | None 
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.alone", description=__doc__)
     parser.add_argument("method", choices=METHODS)
-    parser.add_argument("data", choices=("fox", "large"))
+    parser.add_argument("data", choices=("fox", "mnist70k", "large"))
     parser.add_argument("--memory", type=float, metavar="GIB")
     options = parser.parse_args()
     dataset = _dataset(options.data)
@@ -97,8 +97,8 @@ def _dataset(data: str) -> Dataset:
         return make_views(10_000, 10, (50, 50, 50), random_state=0)
     folder = data_dir()
     if folder is None:
-        raise FileNotFoundError("MANYVIEW_DATA is not set: fox is not here")
-    return read_views(folder / "fox.npz")
+        raise FileNotFoundError(f"MANYVIEW_DATA is not set: {data} is not here")
+    return read_views(folder / f"{data}.npz")
 
 
 def _forget_peak() -> None:
