@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -23,7 +24,9 @@ def _torch(X: Any) -> Any:
     if sp.issparse(X):
         csr = sp.csr_array(X)
         parts = (torch.from_numpy(part) for part in (csr.indptr, csr.indices, csr.data))
-        return torch.sparse_csr_tensor(*parts, size=csr.shape)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+            return torch.sparse_csr_tensor(*parts, size=csr.shape, check_invariants=True)
     return torch.from_numpy(X)
 
 

@@ -134,7 +134,7 @@ class TestInput:
     def test_what_is_not_finite_is_refused(self, place, value):
         views, _ = made()
         views[1][3, 2] = value
-        with pytest.raises(ValueError, match="view 'view1' holds (NaN|infinity|-infinity)"):
+        with pytest.raises(ValueError, match=r"view 'view1' holds (NaN|infinity|-infinity)"):
             MMC(3).fit(brought(views, place))
 
     def test_rows_must_agree(self, place):

@@ -11,20 +11,34 @@ import numpy.typing as npt
 __all__ = [
     "Array",
     "as_dtype",
+    "as_dtype_of",
+    "in_memory",
+    "is_sparse",
     "largest",
     "namespace",
     "picked",
     "placed_like",
+    "product_over_rows",
     "scattered",
     "to_numpy",
+    "with_rows_at",
 ]
 
 Array: TypeAlias = Any
+
+# A product that sums over very many rows and leaves few numbers keeps a device busy only if it
+# is cut into parts that are summed side by side. Measured by benchmarks/gpu.py.
+_SUMMED_ROWS = 4096
 
 
 def namespace(*arrays: Array) -> Any:
     """Return the array namespace that arrays share."""
     return array_api_compat.array_namespace(*arrays)
+
+
+def is_sparse(array: Array) -> bool:
+    """Return whether the rows of a block are sparse: in CSR form, wherever they are."""
+    return hasattr(array, "indptr")
 
 
 def as_dtype(array: Array, dtype: np.dtype[Any] | type[np.generic]) -> Array:
@@ -33,11 +47,34 @@ def as_dtype(array: Array, dtype: np.dtype[Any] | type[np.generic]) -> Array:
     return xp.astype(array, getattr(xp, np.dtype(dtype).name), copy=False)
 
 
+def as_dtype_of(array: Array, other: Array) -> Array:
+    """Return an array in the type of another of its namespace."""
+    return namespace(array).astype(array, other.dtype, copy=False)
+
+
 def placed_like(values: npt.NDArray[Any], array: Array) -> Array:
     """Return NumPy values as an array of the namespace, and on the device, of another."""
     if isinstance(array, np.ndarray):
         return values
+    if array_api_compat.is_torch_array(array):
+        return _as_tensor(values, array.device)
     return namespace(array).asarray(values, device=array_api_compat.device(array))
+
+
+def _as_tensor(values: npt.NDArray[Any], device: Any) -> Array:
+    import torch
+
+    # not writable, or with steps backwards, there are no tensors; what waits for the device to
+    # take values over would wait for all work before
+    values = np.require(values, requirements=["C", "W"])
+    return torch.from_numpy(values).to(device, non_blocking=True)
+
+
+def in_memory(array: Array) -> bool:
+    """Return whether NumPy can look at an array without a copy."""
+    if array_api_compat.is_torch_array(array):
+        return bool(array.device.type == "cpu")
+    return isinstance(array, np.ndarray)
 
 
 def to_numpy(array: Array) -> npt.NDArray[Any]:
@@ -67,6 +104,17 @@ def picked(rows: Array, columns: Array) -> Array:
     return namespace(rows).take_along_axis(rows, columns[:, None], axis=1)[:, 0]
 
 
+def product_over_rows(left: Array, right: Array) -> Array:
+    """Return ``left' right``, where the rows that are summed over may be very many."""
+    parts = left.shape[0] // _SUMMED_ROWS
+    if in_memory(left) or is_sparse(left) or not array_api_compat.is_torch_array(left) or parts < 2:
+        return left.T @ right
+    end = parts * _SUMMED_ROWS
+    cut_left, cut_right = (side[:end].unflatten(0, (parts, -1)) for side in (left, right))
+    total = (cut_left.mT @ cut_right).sum(dim=0)
+    return total.addmm_(left[end:].T, right[end:]) if end < left.shape[0] else total
+
+
 def scattered(columns: Array, values: Array, width: int) -> Array:
     """Return rows of zeros, `width` wide, with the same values in columns of each row's own."""
     if array_api_compat.is_torch_array(columns):
@@ -75,3 +123,14 @@ def scattered(columns: Array, values: Array, width: int) -> Array:
     xp = namespace(columns)
     there = columns[:, :, None] == placed_like(np.arange(width), columns)
     return xp.sum(xp.where(there, values[:, None], xp.zeros_like(values)[:, None]), axis=1)
+
+
+def with_rows_at(places: Array, rows: Array, count: int) -> Array:
+    """Return `count` rows of zeros but for given rows in places of their own."""
+    xp, device = namespace(rows), array_api_compat.device(rows)
+    if isinstance(rows, np.ndarray) or array_api_compat.is_torch_array(rows):
+        full = xp.zeros((count, *rows.shape[1:]), dtype=rows.dtype, device=device)
+        full[places] = rows
+        return full
+    here = placed_like(np.arange(count)[:, None], rows) == places
+    return as_dtype_of(here, rows) @ rows

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.engine.arrays import Array, as_dtype, namespace, to_numpy
+from manyview.engine.arrays import Array, as_dtype, is_sparse, namespace, to_numpy
 from manyview.engine.block import Block, RowView, Sums, Update
 from manyview.engine.scaling import Scaling
 
@@ -139,10 +139,8 @@ def _forget_kernel(block: Block, names: tuple[str, ...]) -> Update:
 def _weights(view: RowView) -> Array:
     if view.scale is not None:
         return as_dtype(view.scale, np.float64)
-    if sp.issparse(view.x):
-        return np.ones(view.x.shape[0])
-    xp = namespace(view.x)
-    device = array_api_compat.device(view.x)
+    entries = view.x.data if is_sparse(view.x) else view.x
+    xp, device = namespace(entries), array_api_compat.device(entries)
     return xp.ones(view.x.shape[0], dtype=xp.float64, device=device)
 
 
@@ -158,6 +156,8 @@ def _squares(block: Block, v: int) -> Sums:
     if sp.issparse(view.x):
         scaled = view.x.data * weights[_row_of(view.x)]
         return (np.bincount(view.x.indices, weights=scaled**2, minlength=view.x.shape[1]),)
+    if is_sparse(view.x):
+        return (view.x.column_sums(view.x.times(weights, None).data ** 2),)
     scaled = view.x * weights[:, None]
     return (namespace(scaled).sum(scaled * scaled, axis=0),)
 
@@ -165,20 +165,31 @@ def _squares(block: Block, v: int) -> Sums:
 def _column_sums(block: Block, v: int) -> Sums:
     view = block.views[v]
     weights = _weights(view)
+    total = namespace(weights).sum(weights)
+    if is_sparse(view.x) and not sp.issparse(view.x):
+        return view.x.column_sums(view.x.times(weights, None).data), total
     x = view.x if sp.issparse(view.x) else as_dtype(view.x, np.float64)
-    return x.T @ weights, namespace(weights).sum(weights)
+    return x.T @ weights, total
 
 
 def _column_deviations(block: Block, v: int, centre: Array) -> Sums:
     view = block.views[v]
     weights = _weights(view)
-    if not sp.issparse(view.x):
+    if not is_sparse(view.x):
         return (((view.x - centre) ** 2).T @ weights,)
+    if not sp.issparse(view.x):
+        return (_deviations_of_entries(view.x, weights, centre),)
     # the entries that are stored, and the zeros that are not
     stored = sp.csr_array((weights[_row_of(view.x)], view.x.indices, view.x.indptr), view.x.shape)
     shifted = np.square(view.x.data - centre[view.x.indices])
     deviations = np.bincount(view.x.indices, weights=shifted * stored.data, minlength=centre.size)
     return (deviations + centre**2 * (np.sum(weights) - stored.sum(axis=0)),)
+
+
+def _deviations_of_entries(x: Any, weights: Array, centre: Array) -> Array:
+    stored = weights[x.rows_of_entries]
+    deviations = x.column_sums((x.data - centre[x.indices]) ** 2 * stored)
+    return deviations + centre**2 * (weights.sum() - x.column_sums(stored))
 
 
 def _row_of(x: Any) -> npt.NDArray[np.intp]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -24,9 +25,12 @@ T = TypeVar("T")
 Matrix = npt.NDArray[np.floating[Any]]
 
 # A block's rows are read twice by the hot loop, the second time from the cache; shorter blocks
-# would spend their time on calls. Measured by benchmarks/hot_loop.py.
+# would spend their time on calls. Measured by benchmarks/hot_loop.py. Rows on disk are best read
+# by the same blocks: the system reads ahead, and asking it to (madvise) made it slower or changed
+# nothing. Measured by benchmarks/out_of_core.py.
 _BLOCK_BYTES = 4 << 20
 _BLOCK_ROWS = (512, 8192)
+_MOST_BYTES = 256 << 20  # of a block of rows that are very wide
 
 
 class LocalEngine(Engine):
@@ -120,7 +124,8 @@ class LocalEngine(Engine):
         """Return how many numbers a copy of view `v` with these features only would hold."""
         array = self._arrays[v]
         if sp.issparse(array):
-            return 2 * int(np.count_nonzero(features[array.indices]))
+            parts = (features[_rows_of(array, block.rows).indices] for block in self.blocks)
+            return 2 * sum(int(np.count_nonzero(part)) for part in parts)
         return self.n_samples * int(np.count_nonzero(features))
 
     def scatter(self, name: str, values: npt.NDArray[Any]) -> None:
@@ -159,7 +164,29 @@ class LocalEngine(Engine):
 
     def _map(self, function: Callable[[Block], T]) -> Iterator[T]:
         pool = getattr(self, "_pool", None)
-        return map(function, self.blocks) if pool is None else pool.map(function, self.blocks)
+        if pool is None:
+            return map(function, self.blocks)
+        return _in_turn(pool, function, self.blocks, ahead=2 * self._n_threads)
+
+
+def _in_turn(
+    pool: ThreadPoolExecutor, function: Callable[[Block], T], blocks: list[Block], ahead: int
+) -> Iterator[T]:
+    """Yield what the pool makes of each block, in order.
+
+    It is never more than some blocks ahead of who asks: sums as large as a factor would pile up.
+    """
+    waiting: deque[Future[T]] = deque()
+    try:
+        for block in blocks:
+            if len(waiting) == ahead:
+                yield waiting.popleft().result()
+            waiting.append(pool.submit(function, block))
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
 def _row_slices(views: Views) -> list[slice]:
@@ -168,6 +195,7 @@ def _row_slices(views: Views) -> list[slice]:
         for array in views.arrays
     )
     rows = int(np.clip(_BLOCK_BYTES / max(widest, 1.0), *_BLOCK_ROWS))
+    rows = max(1, min(rows, int(_MOST_BYTES / max(widest, 1.0))))
     return [slice(n, min(n + rows, views.n_samples)) for n in range(0, views.n_samples, rows)]
 
 

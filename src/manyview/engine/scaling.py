@@ -7,14 +7,14 @@ both are as small as the factor, so they are done once, not block by block.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
-from manyview.engine.arrays import Array, namespace, placed_like
+from manyview.engine.arrays import Array, as_dtype_of, namespace, placed_like, with_rows_at
 
 __all__ = ["Folded", "Pulled", "Scaling"]
 
@@ -78,6 +78,7 @@ class Scaling:
     centre: Matrix | None = None
     width: Matrix | None = None
     active: npt.NDArray[np.intp] | None = None
+    _there: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def columns(self) -> tuple[Matrix, Matrix] | None:
@@ -94,11 +95,12 @@ class Scaling:
         """Bring a (n_features + 1) x R factor to the raw rows."""
         features, bias, offset = factor[:-1, ...], factor[-1, ...], None
         if self.columns is not None:
-            centre, width = (placed_like(part, factor) for part in self.columns)
+            centre, width = self._columns_like(factor)
             features = features * width[:, None]
             offset = -(centre @ features)
         if self.active is not None:
-            features = features[placed_like(self.active, factor)]
+            index = self._kept_there("active", self.active, factor)
+            features = namespace(factor).take(features, index, axis=0)
         return Folded(features, offset, bias)
 
     def unfold(self, pulled: Pulled) -> Array:
@@ -108,19 +110,39 @@ class Scaling:
         """
         features = pulled.features
         xp, device = namespace(features), array_api_compat.device(features)
-        shape = (self.n_features + 1, features.shape[1])
-        full = xp.zeros(shape, dtype=features.dtype, device=device)
-        if self.active is None:
-            full[:-1, ...] = features
-        else:
-            full[placed_like(self.active, features)] = features
+        index = None
+        if self.active is not None:
+            index = self._kept_there("active", self.active, features)
         if self.columns is not None:
-            centre, width = (placed_like(part, features) for part in self.columns)
-            full[:-1, ...] -= centre[:, None] * pulled.scaled_sum
-            full[:-1, ...] *= width[:, None]
-            if self.active is not None:
-                left = np.ones(self.n_features, dtype=bool)
-                left[self.active] = False
-                full[:-1, ...] *= placed_like(~left, features)[:, None]
+            centre, width = self._columns_like(features)
+            if index is not None:
+                centre, width = xp.take(centre, index), xp.take(width, index)
+            features = (features - centre[:, None] * pulled.scaled_sum) * width[:, None]
+        if index is not None:
+            full = with_rows_at(index, features, self.n_features + 1)
+        else:
+            shape = (self.n_features + 1, features.shape[1])
+            full = xp.zeros(shape, dtype=features.dtype, device=device)
+            full[:-1, ...] = features
         full[-1, ...] = pulled.plain_sum
         return full
+
+    def _columns_like(self, array: Array) -> tuple[Array, Array]:
+        if self.columns is None:
+            raise AssertionError("these columns are left as they are")
+        if isinstance(array, np.ndarray):
+            return self.columns
+        centre, width = (
+            as_dtype_of(self._kept_there(name, part, array), array)
+            for name, part in zip(("centre", "width"), self.columns, strict=True)
+        )
+        return centre, width
+
+    def _kept_there(self, name: str, values: npt.NDArray[Any], array: Array) -> Array:
+        """Return values where an array is, brought there once: a product a step needs them."""
+        if isinstance(array, np.ndarray):
+            return values
+        key = (name, str(array_api_compat.device(array)))
+        if key not in self._there:
+            self._there[key] = placed_like(values, array)
+        return self._there[key]

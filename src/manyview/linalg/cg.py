@@ -56,14 +56,15 @@ def conjugate_gradients(
     correction = 0.0 * residual
     preconditioned = precondition(residual)
     direction = preconditioned
-    energy = float(xp.sum(residual * preconditioned))
+    inner = xp.sum(residual * preconditioned)
     total = 0.0
+    if not float(inner) > 0.0:
+        return correction
     for _ in range(steps):
-        if not energy > 0.0:
-            break
         image = operator(direction)
-        curvature = float(xp.sum(direction * image))
-        if not curvature > 0.0:  # rounding has used up the residual
+        # both numbers are asked for at once: on a device, asking waits for all that came before
+        curvature, energy = float(xp.sum(direction * image)), float(inner)
+        if not (energy > 0.0 and curvature > 0.0):  # rounding has used up the residual
             break
         length = energy / curvature
         correction = correction + length * direction
@@ -73,6 +74,6 @@ def conjugate_gradients(
             break
         residual = residual - length * image
         preconditioned = precondition(residual)
-        previous, energy = energy, float(xp.sum(residual * preconditioned))
-        direction = preconditioned + (energy / previous) * direction
+        previous, inner = inner, xp.sum(residual * preconditioned)
+        direction = preconditioned + (inner / previous) * direction
     return correction

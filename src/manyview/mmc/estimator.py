@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import warnings
+from copy import copy
 from dataclasses import dataclass
 from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -13,19 +16,22 @@ from joblib import effective_n_jobs
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.validation import check_is_fitted
 
 from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, engine_for
 from manyview.engine.arrays import Array, to_numpy
 from manyview.iterate import InterruptWarning
 from manyview.linalg.partition import effective_clusters
+from manyview.mmc.checkpoint import Checkpoint, deciding, identity_of, resumed
+from manyview.mmc.checkpoint_file import CheckpointFile
 from manyview.mmc.defaults import default_gamma, default_rank
-from manyview.mmc.fit import Fitted, Problem, fit, refit
+from manyview.mmc.fit import Fitted, Problem, begin, carry_on, refit
 from manyview.mmc.indicator import Indicator, indicator_named
 from manyview.mmc.init import as_labels, given_start, graph_start, kmeans_start, random_start
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.kmeans import cluster_sizes
-from manyview.mmc.model import Factors, Moments
+from manyview.mmc.model import Factors
 from manyview.mmc.penalty import penalty_named
 from manyview.mmc.readout import Readout, predict_samples
 from manyview.progress import ProgressBar
@@ -96,6 +102,13 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         with dense products left to the threads of BLAS. Labels do not depend on it.
     verbose : int, default=0
         1 shows a bar with the objective.
+    checkpoint : path, optional
+        File in which the fit writes down where it stands, for one start only (``n_init=1``).
+        The same call goes on from there, be it after an interrupt or a crash, to the result it
+        would have had; where the fit had come to its end, without a sweep. A file of other data
+        or parameters is refused; only `max_iter` may be raised. By default nothing is written.
+    checkpoint_every : int, default=1
+        Sweeps from one checkpoint to the next. Each costs a pass over the views.
 
     Attributes
     ----------
@@ -167,6 +180,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         "random_state": ["random_state"],
         "n_jobs": [Integral, None],
         "verbose": ["verbose"],
+        "checkpoint": [str, PathLike, None],
+        "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
     }
 
     def __init__(
@@ -186,6 +201,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        checkpoint: str | PathLike[str] | None = None,
+        checkpoint_every: int = 1,
     ) -> None:
         self.n_clusters = n_clusters
         self.rank = rank
@@ -202,6 +219,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.checkpoint = checkpoint
+        self.checkpoint_every = checkpoint_every
 
     def fit(self, views: Any, y: Any = None) -> Self:
         """Cluster the samples.
@@ -218,13 +237,20 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         MMC
             The fitted estimator.
         """
+        self._validate_params()
+        file = self._checkpoint_file()
         checked = self._setup_fit(views)
         check_scale(checked, self.normalize)
         rank = self._checked_rank(len(checked))
         rng = self._generator()
         engine = self._engine(checked)
+        saved = None
+        if file is not None:
+            parameters = deciding(self.get_params(deep=False) | {"rank": rank}, rng)
+            file.identity = identity_of(engine, checked, parameters)
+            saved = file.read(checked.names, self.max_iter)
         penalty = penalty_named(self.penalty)
-        gamma = self.gamma
+        gamma = self.gamma if saved is None else saved.gamma
         if gamma is None:
             gamma = default_gamma(engine, penalty, self.n_clusters)
         problem = Problem(
@@ -246,10 +272,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                 for v in range(len(checked)):
                     engine.restrict(v, None)
                 try:
-                    self._start(engine, problem.indicator, rng, start)
-                    seed = int(rng.integers(2**31 - 1))
-                    first = start_factors(engine, self.n_clusters, rank, seed, order=self.order)
-                    candidate = _carried_through(engine, problem, *first, rng, bar, start)
+                    first = self._first(engine, problem, rank, rng, start, saved)
+                    candidate = _carried_through(engine, problem, first, rng, bar, start, file)
                 except KeyboardInterrupt:
                     if best is None:
                         raise
@@ -298,6 +322,23 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         prediction: Matrix = self._predicted(views, "prediction")
         return prediction
 
+    def to_local(self) -> Self:
+        """Return a copy whose results are all NumPy arrays in this process.
+
+        It predicts with neither Dask nor torch, and can be saved. ``labels_`` and ``indicator_``
+        of a fit on a cluster or a device are brought here, where they have to fit.
+
+        Returns
+        -------
+        MMC
+            The copy.
+        """
+        check_is_fitted(self, "labels_")
+        local = copy(self)
+        local.labels_ = to_numpy(self.labels_)
+        local.indicator_ = to_numpy(self.indicator_)
+        return local
+
     def _predicted(self, views: Any, what: str) -> Any:
         checked = self._setup_predict(views)
         check_scale(checked, self.normalize)
@@ -325,6 +366,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         threads = effective_n_jobs(self.n_jobs)
         return engine_for(views, normalize=self.normalize, n_threads=threads, **options)
 
+    def _checkpoint_file(self) -> CheckpointFile | None:
+        """Return the file that `checkpoint` names, or raise where it will not do."""
+        if self.checkpoint is None:
+            return None
+        if self.n_init > 1 and isinstance(self.init, str):
+            raise ValueError(
+                f"checkpoint={str(self.checkpoint)!r} with n_init={self.n_init}: a checkpoint is "
+                "of one start; use n_init=1, with another random_state and file for each start"
+            )
+        return CheckpointFile(Path(self.checkpoint), self.checkpoint_every)
+
     def _checked_rank(self, n_views: int) -> int:
         if self.rank is None:
             return default_rank(self.n_clusters, n_views, self.order)
@@ -334,6 +386,23 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                 "at most that rank, and an indicator of as many clusters cannot be fitted"
             )
         return int(self.rank)
+
+    def _first(
+        self,
+        engine: Engine,
+        problem: Problem,
+        rank: int,
+        rng: np.random.Generator,
+        start: int,
+        saved: Checkpoint | None,
+    ) -> Fitted:
+        """Return a fit before its first sweep, or where it was when it was written down."""
+        if saved is not None:
+            return resumed(engine, problem, saved, rng)
+        self._start(engine, problem.indicator, rng, start)
+        seed = int(rng.integers(2**31 - 1))
+        factors = start_factors(engine, self.n_clusters, rank, seed, order=self.order)
+        return begin(engine, problem, *factors)
 
     def _start(
         self, engine: Engine, indicator: Indicator, rng: np.random.Generator, start: int
@@ -372,8 +441,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         elif fitted.explained < _NOTHING:
             message = (
                 f"gamma={problem.gamma:.3g} is too large for these views: every factor went to "
-                "zero, and the labels are those of the start, which predict cannot tell. Use a "
-                "smaller gamma"
+                "zero, and the labels are what was left of the start. Use a smaller gamma"
             )
         elif not fitted.converged:
             message = (
@@ -406,21 +474,21 @@ class _Candidate:
 def _carried_through(
     engine: Engine,
     problem: Problem,
-    factors: Factors,
-    moments: Moments,
+    first: Fitted,
     rng: np.random.Generator,
     bar: ProgressBar,
     start: int,
+    file: CheckpointFile | None,
 ) -> _Candidate:
-    n_clusters = factors.clusters.shape[0]
+    n_clusters = first.factors.clusters.shape[0]
     started_with = effective_clusters(cluster_sizes(engine, n_clusters))
     offset = start * problem.max_iter
-    fitted = fit(
+    fitted = carry_on(
         engine,
         problem,
-        factors,
-        moments,
+        first,
         on_sweep=lambda sweep, value: bar.step(offset + sweep, f"objective {value:.6g}"),
+        keep=lambda fitted: file is not None and file.keep(engine, problem, fitted, rng),
     )
     refitted, moments = refit(engine, problem, fitted)
     predictor = Factors(tuple(map(to_numpy, refitted.views)), refitted.clusters)

@@ -25,7 +25,7 @@ from manyview.mmc.model import (
 from manyview.mmc.penalty import Frobenius, Penalty
 from manyview.mmc.updates import updated_cluster_factor, updated_view_factor
 
-__all__ = ["Fitted", "Problem", "fit", "refit"]
+__all__ = ["Fitted", "Problem", "begin", "carry_on", "fit", "refit"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -75,6 +75,8 @@ class Fitted:
     moments : Moments
     objective : list of float
         After every sweep.
+    settled : int
+        Sweeps in a row that left the indicator as it was.
     converged, interrupted : bool
         Why the sweeps ended, if not by their number.
     """
@@ -82,6 +84,7 @@ class Fitted:
     factors: Factors
     moments: Moments
     objective: list[float] = field(default_factory=list)
+    settled: int = 0
     converged: bool = False
     interrupted: bool = False
 
@@ -99,17 +102,54 @@ def fit(
     moments: Moments,
     on_sweep: Callable[[int, float], None] = lambda sweep, value: None,
 ) -> Fitted:
+    """Sweep from the first factors on; see :func:`carry_on`."""
+    return carry_on(engine, problem, begin(engine, problem, factors, moments), on_sweep)
+
+
+def begin(engine: Engine, problem: Problem, factors: Factors, moments: Moments) -> Fitted:
+    """Return a fit before its first sweep.
+
+    The blocks of the engine hold projections and indicator that belong to `factors`.
+    """
+    return Fitted(*_balanced(engine, problem, factors, moments))
+
+
+def carry_on(
+    engine: Engine,
+    problem: Problem,
+    fitted: Fitted,
+    on_sweep: Callable[[int, float], None] = lambda sweep, value: None,
+    keep: Callable[[Fitted], bool] = lambda fitted: False,
+) -> Fitted:
     """Sweep until the objective settles, the sweeps are used up, or the user interrupts.
 
-    The blocks of the engine hold projections and indicator that belong to `factors`, and hold
-    those of the result afterwards. An interrupt ends with the last whole sweep.
+    The blocks of the engine hold projections and indicator that belong to the factors of
+    `fitted`, and hold those of the result afterwards. An interrupt ends with the last whole sweep.
+
+    Parameters
+    ----------
+    engine : Engine
+        The samples.
+    problem : Problem
+        What is minimised.
+    fitted : Fitted
+        Where to go on from; it is renewed.
+    on_sweep : callable
+        Called with the number of sweeps done and the objective.
+    keep : callable
+        Called after every whole sweep; returns whether it has written down where the fit stands.
+
+    Returns
+    -------
+    Fitted
+        Where the sweeps have come to.
     """
-    fitted = Fitted(*_balanced(engine, problem, factors, moments))
     previous = _value(problem, fitted.factors, fitted.moments)
+    if fitted.objective:
+        previous = fitted.objective[-1]
     whole = engine.snapshot(*_KEPT)
-    settled = 0
     try:
-        for sweep in range(problem.max_iter):
+        while len(fitted.objective) < problem.max_iter and not fitted.converged:
             factors, moments, moved = _sweep(engine, problem, fitted.factors, fitted.moments)
             value = _value(problem, factors, moments)
             if not value <= previous:  # all that is left is rounding
@@ -119,11 +159,16 @@ def fit(
                 fitted.factors, fitted.moments = factors, moments
                 whole = engine.snapshot(*_KEPT)
             fitted.objective.append(value)
-            on_sweep(sweep + 1, value)
-            settled = settled + 1 if moved < SETTLED else 0
-            if previous - value <= problem.tol * abs(previous) or settled == problem.patience:
-                fitted.converged = True
-                break
+            on_sweep(len(fitted.objective), value)
+            fitted.settled = fitted.settled + 1 if moved < SETTLED else 0
+            fitted.converged = (
+                previous - value <= problem.tol * abs(previous)
+                or fitted.settled == problem.patience
+            )
+            if keep(fitted):
+                # a fit that goes on from here projects anew, which rounds another way: so that
+                # it takes the same path, this one does too
+                fitted.moments = project_all(engine, fitted.factors.views)
             previous = value
     except KeyboardInterrupt:
         if not fitted.objective:

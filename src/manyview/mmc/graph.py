@@ -17,7 +17,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.engine import Block, Engine, RowView, Update
-from manyview.engine.arrays import Array, largest, namespace, placed_like
+from manyview.engine.arrays import Array, is_sparse, largest, namespace, placed_like
 
 __all__ = ["find_nearest", "harmonic_weights", "neighbour_graph", "product_kernel"]
 
@@ -162,6 +162,8 @@ class _Rows(NamedTuple):
 def _prepared(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> _Rows:
     if sp.issparse(view.x):
         return _prepared_sparse(view, columns, widths)
+    if is_sparse(view.x):
+        return _prepared_entries(view, columns, widths)
     xp = namespace(view.x)
     x = xp.astype(view.x, xp.result_type(view.x, widths), copy=False)
     if columns is not None:
@@ -190,6 +192,21 @@ def _prepared_sparse(view: RowView, columns: tuple[Matrix, Matrix] | None, width
     if shift is not None:
         overlap = np.asarray(x @ shift - 0.5 * (shift @ shift))
         squares = np.maximum(squares - 2.0 * overlap, 0.0)
+    return _Rows(x, shift, overlap, _inverse_lengths(squares, view.scale))
+
+
+def _prepared_entries(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> _Rows:
+    """Do the same to sparse rows that are elsewhere."""
+    shift = overlap = None
+    if columns is not None:
+        centre, width = columns
+        x, shift = view.x.times(None, width * widths), centre * width * widths
+    else:
+        x = view.x.times(view.scale, widths)
+    squares = x.row_sums(x.data**2)
+    if shift is not None:
+        overlap = x @ shift - 0.5 * (shift @ shift)
+        squares = namespace(squares).clip(squares - 2.0 * overlap, 0.0, None)
     return _Rows(x, shift, overlap, _inverse_lengths(squares, view.scale))
 
 
@@ -229,7 +246,7 @@ def _nearest_kernel(
         cosines = []
         for view, of_view, width, mark in zip(block.views, columns, widths, marks, strict=True):
             scale = None if view.scale is None else view.scale[chunk]
-            some = RowView(view.x[chunk, ...] if not sp.issparse(view.x) else view.x[chunk], scale)
+            some = RowView(view.x[chunk] if is_sparse(view.x) else view.x[chunk, ...], scale)
             cosines.append(_cosines(_prepared(some, of_view, width), mark))
         kernel = product_kernel(cosines, order)
         if not itself:

@@ -8,6 +8,7 @@ decomposition; the discrete one, ``F = Y (Y'Y)^(-1/2)`` with Y one-hot, is what 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -31,6 +32,17 @@ Matrix = npt.NDArray[np.floating[Any]]
 
 _GAINS = 2.0 ** np.arange(-80, 20)
 _NOTHING = 1e-12
+
+
+@dataclass(frozen=True, order=True)
+class _Best:
+    """The sample that gains most; of two, their sum is the one that gains more."""
+
+    gain: float
+    sample: int
+
+    def __add__(self, other: _Best) -> _Best:
+        return max(self, other)
 
 
 class Indicator(Protocol):
@@ -180,7 +192,7 @@ def _ever_fewer(engine: Engine, movers: Matrix) -> Iterator[tuple[float, int | N
             yield float(gain), None
             left = count
     (best,) = engine.sum(_best_kernel)
-    yield 0.0, max(best)[1]
+    yield 0.0, best.sample
 
 
 def _prediction(block: Block, clusters: Array) -> Array:
@@ -231,9 +243,9 @@ def _count(which: Array) -> Array:
 
 
 def _best_kernel(block: Block) -> Sums:
-    gain = to_numpy(block.state["gain"])
-    best = int(gain.argmax())
-    return (((float(gain[best]), block.rows.start + best),),)  # tuples add up to a longer one
+    gain = block.state["gain"]
+    best = int(namespace(gain).argmax(gain))
+    return (_Best(float(gain[best]), block.rows.start + best),)
 
 
 def _trial_kernel(block: Block, gain_asked: float, sample: int | None) -> Update:

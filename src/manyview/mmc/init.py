@@ -120,7 +120,7 @@ def given_start(array: Any, n_samples: int, n_clusters: int) -> npt.NDArray[np.f
     ValueError
         If its shape, its number of clusters or its rank does not fit.
     """
-    array = np.asarray(array)
+    array = np.asarray(to_numpy(array))
     if array.shape == (n_samples,):
         try:
             names, labels = np.unique(array, return_inverse=True)

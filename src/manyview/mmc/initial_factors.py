@@ -5,11 +5,12 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
+import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import Block, Engine, Sums
-from manyview.engine.arrays import namespace, placed_like, to_numpy
+from manyview.engine.arrays import Array, namespace, placed_like, to_numpy
 from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.model import Factors, Moments, project_all
 
@@ -62,12 +63,24 @@ def views_of_columns(
 
 def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Sums:
     indicator = block.state["indicator"]
-    columns = np.arange(rank)
-    rows = np.arange(block.rows.start, block.rows.stop, dtype=np.uint64)
-    drawn = uniform_of_rows(rows, seed)[:, None]
-    parts = -(-(rank - columns % n_clusters) // n_clusters)  # of the cluster of each column
-    chosen = placed_like(np.floor(drawn * parts) == columns // n_clusters, indicator)
     xp = namespace(indicator)
+    columns = np.arange(rank)
+    drawn = uniform_of_rows(_row_numbers(block, indicator), seed)[:, None]
+    parts = -(-(rank - columns % n_clusters) // n_clusters)  # of the cluster of each column
+    parts, turns = (
+        placed_like(part.astype(np.float64), indicator) for part in (parts, columns // n_clusters)
+    )
+    chosen = xp.floor(drawn * parts) == turns
     of_cluster = xp.take(indicator, placed_like(columns % n_clusters, indicator), axis=1)
     weights = of_cluster * xp.astype(chosen, indicator.dtype)
     return tuple(view.pull(weights) for view in block.views)
+
+
+def _row_numbers(block: Block, like: Array) -> Array:
+    if isinstance(like, np.ndarray):
+        return np.arange(block.rows.start, block.rows.stop, dtype=np.uint64)
+    xp, device = namespace(like), array_api_compat.device(like)
+    # torch multiplies no unsigned integers of this size; signed ones wrap around alike
+    signed = array_api_compat.is_torch_array(like)
+    dtype = xp.int64 if signed else xp.uint64
+    return xp.arange(block.rows.start, block.rows.stop, dtype=dtype, device=device)

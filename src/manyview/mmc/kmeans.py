@@ -9,7 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import Block, Engine, Sums, Update
-from manyview.engine.arrays import Array, as_dtype, namespace, placed_like, to_numpy
+from manyview.engine.arrays import (
+    Array,
+    as_dtype,
+    namespace,
+    placed_like,
+    product_over_rows,
+    to_numpy,
+)
 from manyview.linalg.partition import cluster_rows, without_empty
 
 __all__ = ["assigned", "cluster_sizes", "cluster_state", "lloyd", "members_of"]
@@ -108,7 +115,7 @@ def _assign_kernel(block: Block, name: str, centres: Array) -> Update:
     return {"labels": labels}, (
         cost,
         xp.sum(exact, axis=0),
-        exact.T @ as_dtype(rows, np.float64),
+        product_over_rows(exact, as_dtype(rows, np.float64)),
     )
 
 

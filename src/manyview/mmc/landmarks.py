@@ -7,6 +7,9 @@ never formed, and nothing but the embedding of a sample stays with the sample.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,7 @@ import scipy.linalg
 import scipy.sparse as sp
 
 from manyview.engine import Block, Engine, Sums, Update
-from manyview.engine.arrays import as_dtype, namespace, scattered, to_numpy
+from manyview.engine.arrays import Array, as_dtype, in_memory, namespace, scattered, to_numpy
 from manyview.mmc.graph import FEWEST, find_nearest, harmonic_weights
 
 __all__ = ["embed_by_landmarks"]
@@ -57,8 +60,8 @@ def embed_by_landmarks(
     widths = [np.ones(scaling.n_features, dtype=engine.dtype) for scaling in engine.scalings]
     find_nearest(engine, landmarks, count, widths, order=order)
     weights = harmonic_weights(count) / harmonic_weights(count).sum()
-    (gram,) = engine.sum(_gram_kernel, weights, landmarks.size)
-    engine.update(_embed_kernel, weights, _readout(to_numpy(gram), n_clusters))
+    (gram,) = engine.sum(_gram_kernel, weights, landmarks.size, engine.dtype, engine.chunk)
+    engine.update(_embed_kernel, weights, _readout(to_numpy(gram), n_clusters), engine.chunk)
 
 
 def _readout(gram: Matrix, n_components: int) -> Matrix:
@@ -75,23 +78,40 @@ def _readout(gram: Matrix, n_components: int) -> Matrix:
     return np.asarray(scale[:, None] * vectors[:, kept] / np.sqrt(values[kept]))
 
 
-def _gram_kernel(block: Block, weights: Any, n_landmarks: int) -> Sums:
+def _gram_kernel(
+    block: Block, weights: Any, n_landmarks: int, dtype: np.dtype[Any], chunk_rows: int
+) -> Sums:
     near = block.state["near"]
-    if isinstance(near, np.ndarray):
+    if in_memory(near):
+        near = to_numpy(near)
         n, count = near.shape
-        parts = (np.tile(weights, n), near.ravel(), np.arange(0, near.size + 1, count))
+        parts = (np.tile(to_numpy(weights), n), near.ravel(), np.arange(0, near.size + 1, count))
         z = sp.csr_array(parts, (n, n_landmarks))
         return ((z.T @ z).toarray(),)
-    z = scattered(near, weights, n_landmarks)
-    return (as_dtype(z.T @ z, np.float64),)
+    # dense, some rows at a time, in the precision of the views: sparse products are slow elsewhere
+    weights = as_dtype(weights, dtype)
+    chunks = (scattered(part, weights, n_landmarks) for part in _cut(near, chunk_rows))
+    return (reduce(add, (as_dtype(z.T @ z, np.float64) for z in chunks)),)
 
 
-def _embed_kernel(block: Block, weights: Any, readout: Any) -> Update:
+def _cut(rows: Array, chunk_rows: int) -> Iterator[Array]:
+    for begin in range(0, rows.shape[0], chunk_rows):
+        yield rows[begin : min(begin + chunk_rows, rows.shape[0]), ...]
+
+
+def _embed_kernel(block: Block, weights: Any, readout: Any, chunk_rows: int) -> Update:
     near = block.state["near"]
     xp = namespace(near)
-    shape = (*near.shape, readout.shape[1])
-    rows = xp.reshape(xp.take(readout, xp.reshape(near, (-1,)), axis=0), shape)
-    embedded = xp.sum(rows * weights[:, None], axis=1)
+    cut = [near] if isinstance(near, np.ndarray) else _cut(near, chunk_rows)
+    embedded = xp.concat([_weighted(part, weights, readout) for part in cut], axis=0)
     lengths = xp.sqrt(xp.sum(embedded * embedded, axis=1))[:, None]
     lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
     return {"embedding": embedded / lengths, "near": None}, ()
+
+
+def _weighted(near: Array, weights: Array, readout: Array) -> Array:
+    """Return the weighted sums of the readout's rows that belong to the nearest landmarks."""
+    xp = namespace(near)
+    shape = (*near.shape, readout.shape[1])
+    rows = xp.reshape(xp.take(readout, xp.reshape(near, (-1,)), axis=0), shape)
+    return xp.sum(rows * weights[:, None], axis=1)

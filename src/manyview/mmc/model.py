@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import Block, Engine, Sums, Update
-from manyview.engine.arrays import Array, as_dtype, namespace, to_numpy
+from manyview.engine.arrays import Array, as_dtype, namespace, product_over_rows, to_numpy
 from manyview.engine.scaling import Folded
 from manyview.mmc.penalty import Penalty
 
@@ -173,7 +173,7 @@ def project_all(engine: Engine, factors: tuple[Array, ...]) -> Moments:
 
 def cross_moment(embedding: Array, indicator: Array) -> Array:
     """Return P'F, in double precision."""
-    return as_dtype(embedding, np.float64).T @ as_dtype(indicator, np.float64)
+    return product_over_rows(as_dtype(embedding, np.float64), as_dtype(indicator, np.float64))
 
 
 def rescale_kernel(block: Block, scales: list[float]) -> Update:
@@ -189,7 +189,7 @@ def _with_others(rows: Array, others: Array | None) -> Array:
 
 def _others_gram(others: Array | None, block: Block) -> Array:
     if others is not None:
-        return others.T @ others
+        return product_over_rows(others, others)
     projection = block.state["projections"][0]
     ones = namespace(projection).ones_like(projection)
     return ones.T @ ones
@@ -203,4 +203,4 @@ def _project_all_kernel(block: Block, factors: list[Folded]) -> Update:
 def _moments(projections: list[Array], indicator: Array) -> Sums:
     # always in double precision: the misfit is a small difference of large moments
     embedding = as_dtype(interaction(projections), np.float64)
-    return embedding.T @ embedding, cross_moment(embedding, indicator)
+    return product_over_rows(embedding, embedding), cross_moment(embedding, indicator)

@@ -66,9 +66,10 @@ def updated_view_factor(
     pulled, others_gram = engine.update(residual_kernel, v, clusters)
     weights = as_dtype(gamma * penalty.weights(factor), engine.dtype)[:, None]
     gram = clusters.T @ clusters
+    gram_there = engine.asarray(gram)
 
     def normal_operator(direction: Array) -> Array:
-        (pulled,) = engine.sum(normal_kernel, v, scaling.fold(direction), gram)
+        (pulled,) = engine.sum(normal_kernel, v, scaling.fold(direction), gram_there)
         return scaling.unfold(pulled) + weights * direction
 
     correction = conjugate_gradients(
@@ -115,7 +116,7 @@ def _preconditioner(
     alive = xp.any(factor != 0, axis=1)[:, None] & (scale > 0)
     inverse = xp.where(alive, 1.0 / xp.where(alive, scale, 1.0), 0.0)
     along = inverse * mean[:, None]
-    along_scale = eigenvalues / (1.0 + eigenvalues * (mean @ along))
+    along_scale = eigenvalues / (1.0 + eigenvalues * (as_dtype(mean, np.float64) @ along))
     inverse, along, along_scale, vectors, mean = (
         xp.astype(part, factor.dtype, copy=False)
         for part in (inverse, along, along_scale, vectors, mean)

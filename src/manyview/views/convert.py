@@ -15,8 +15,10 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.views.checks import check_indexes, check_present, check_rows, check_values, position
+from manyview.views.collections import blanked_collection, check_collection
 from manyview.views.container import Array, Views, listed
 from manyview.views.places import dtype_of, place_of
+from manyview.views.tensors import as_tensor_view, blanked_tensor
 
 __all__ = ["as_views"]
 
@@ -102,7 +104,14 @@ def _blanked(array: Array, here: npt.NDArray[np.bool_]) -> Array:
             return array
         parts = (np.where(lacking, 0, array.data), array.indices, array.indptr)
         return sp.csr_array(parts, shape=array.shape)
-    if np.isfinite(array[~here]).all():
+    if place_of(array) == "torch":
+        return blanked_tensor(array, here)
+    if place_of(array) == "dask":
+        return blanked_collection(array, here)
+    blank = np.flatnonzero(~here)
+    # of a view on disk, which may be larger than memory, some rows at a time
+    count = blank.size // 512 + 1
+    if all(np.isfinite(array[rows]).all() for rows in np.array_split(blank, count)):
         return array
     return np.where(here[:, None], array, 0)
 
@@ -153,9 +162,15 @@ def _as_array(name: str, item: Any) -> tuple[Array, npt.NDArray[np.str_] | None]
         columns = np.asarray([str(column) for column in item.columns], dtype=np.str_)
         array = _frame_values(name, item)
     elif sp.issparse(item) or place_of(item) != "numpy":
-        columns, array = None, item
+        columns, array = None, _elsewhere(name, item)
     elif item is None or isinstance(item, str | bytes):
         raise TypeError(f"view {name!r} is {item!r}; expected a 2-D array of numbers")
+    elif (opener := _opener(item)) is not None:
+        raise TypeError(
+            f"view {name!r} is an array of {type(item).__module__.partition('.')[0]} on disk, "
+            f"which would be read whole; hand it over as {opener}, or read it with [:] if it fits "
+            "into memory"
+        )
     else:
         columns, array = None, _dense(name, item)
     if array.ndim != 2:
@@ -170,6 +185,22 @@ def _as_array(name: str, item: Any) -> tuple[Array, npt.NDArray[np.str_] | None]
     if dtype_of(array).itemsize > 8:
         array = array.astype(np.float64)
     return (_csr(name, array) if sp.issparse(array) else array), columns
+
+
+def _elsewhere(name: str, item: Any) -> Array:
+    """Return an array that is not NumPy's as its engine takes it."""
+    if place_of(item) == "torch":
+        return as_tensor_view(name, item)
+    if place_of(item) == "dask":
+        check_collection(name, item)
+    return item
+
+
+def _opener(item: Any) -> str | None:
+    """Return how a chunked array on disk becomes a Dask array; None for anything else."""
+    root = type(item).__module__.partition(".")[0]
+    openers = {"zarr": "dask.array.from_zarr(...)", "h5py": "dask.array.from_array(...)"}
+    return openers.get(root) if hasattr(item, "shape") else None
 
 
 def _dense(name: str, item: Any) -> Array:

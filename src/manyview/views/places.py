@@ -10,6 +10,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 import scipy.sparse as sp
 
+from manyview.views.tensors import tensor_dtype, tensor_range
+
 __all__ = ["Place", "dtype_of", "place_of", "value_range"]
 
 Place: TypeAlias = Literal["numpy", "torch", "dask"]
@@ -17,10 +19,10 @@ Place: TypeAlias = Literal["numpy", "torch", "dask"]
 
 def place_of(array: Any) -> Place:
     """Return where an array is, by the package that its type comes from."""
-    root = type(array).__module__.partition(".")[0]
-    if root == "torch" and hasattr(array, "layout"):
+    roots = {base.__module__.partition(".")[0] for base in type(array).__mro__}
+    if "torch" in roots and hasattr(array, "layout"):
         return "torch"
-    if root == "dask" and hasattr(array, "chunks"):
+    if "dask" in roots and hasattr(array, "chunks"):
         return "dask"
     return "numpy"
 
@@ -28,15 +30,16 @@ def place_of(array: Any) -> Place:
 def dtype_of(array: Any) -> np.dtype[Any]:
     """Return the type of an array's entries as NumPy names it."""
     if place_of(array) == "torch":
-        return np.dtype(str(array.dtype).removeprefix("torch."))
-    return np.dtype(array.dtype)
+        return tensor_dtype(array)
+    dtype: np.dtype[Any] = np.dtype(array.dtype)
+    return dtype
 
 
 def value_range(array: Any) -> tuple[float, float]:
     """Return the least and the largest entry, both NaN where one is; zeros of sparse ones count."""
     place = place_of(array)
     if place == "torch":
-        return _tensor_range(array)
+        return tensor_range(array)
     if place == "dask":
         return _collection_range(array)
     return _range(array)
@@ -52,16 +55,6 @@ def _range(array: Any) -> tuple[float, float]:
         return 0.0, 0.0
     # min and max propagate NaN, so that one pass tells finiteness and constancy
     return float(array.min()), float(array.max())
-
-
-def _tensor_range(array: Any) -> tuple[float, float]:
-    values = array if array.layout.__str__() == "torch.strided" else array.values()
-    if values.numel() == 0:
-        return 0.0, 0.0
-    low, high = (float(bound) for bound in values.aminmax())
-    if values.numel() < array.shape[0] * array.shape[1]:
-        low, high = min(low, 0.0), max(high, 0.0)
-    return low, high
 
 
 def _collection_range(array: Any) -> tuple[float, float]:

@@ -1,0 +1,388 @@
+"""Rows in the chunks of Dask arrays: on a cluster, on threads of this process, or on disk."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from operator import getitem
+from typing import Any
+from uuid import uuid4
+
+import dask.array as da
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+from dask.highlevelgraph import HighLevelGraph
+from dask.sizeof import sizeof
+
+from manyview.engine.arrays import Array
+from manyview.engine.base import Engine
+from manyview.engine.block import RowView, Sums, Update
+from manyview.engine.dask_run import Ref, runner_for
+from manyview.engine.dask_scout import N_AHEAD, Ahead, Origin, arrays_of
+from manyview.engine.dask_sources import Source, sources_of
+from manyview.engine.dask_tasks import (
+    Part,
+    Plan,
+    Written,
+    added,
+    restricted,
+    scaled,
+    stored,
+    taken,
+    taken_state,
+    worked,
+)
+from manyview.engine.scaling import Scaling
+from manyview.views import Views
+from manyview.views.container import listed
+
+__all__ = ["DaskEngine"]
+
+_AT_ONCE = 8  # results that a task adds
+_SMALL = 1 << 16  # bytes of arguments that each task carries; larger ones travel once a worker
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A state of all blocks: references to its arrays, those of a list one after another."""
+
+    arrays: tuple[list[Ref], ...]
+    listed: bool
+
+
+class DaskEngine(Engine):
+    """Row blocks that are chunks of Dask arrays.
+
+    With an active ``distributed.Client`` the work is done by its workers, else by the scheduler
+    that Dask is set to, threads by default. Only what is as small as a factor passes through this
+    process; sums are added where the blocks are.
+
+    Parameters
+    ----------
+    views : Views
+        Checked views: Dask arrays with known chunks, of NumPy or SciPy CSR arrays.
+    normalize : {"rows", "columns"} or None
+        Unit rows, standardised columns, or neither.
+    scalings : list of Scaling, optional
+        Column scalings found by an earlier fit, for samples that it did not see.
+
+    Notes
+    -----
+    Chunks that are loaded lazily are read again at each pass; what is kept is the state of the
+    blocks, a few numbers a sample and column of the factors, which workers may spill to disk.
+
+    A kernel that has nothing to add waits for the next one that has, and both are one task a block.
+    """
+
+    def __init__(
+        self,
+        views: Views,
+        *,
+        normalize: str | None,
+        scalings: list[Scaling] | None = None,
+    ) -> None:
+        self.dtype = views.dtype
+        self.n_samples = views.n_samples
+        arrays = _aligned(views)
+        self._chunks: tuple[int, ...] = arrays[0].chunks[0]
+        self._parts = _parts(self._chunks, self.dtype)
+        self._runner = runner_for(arrays)
+        self._names = (f"-{uuid4().hex}-{n}" for n in count())
+        self._raw = [self._sources(array) for array in arrays]
+        self._sources_now = list(self._raw)
+        self._stored: dict[int, npt.NDArray[np.int64]] = {}
+        self._state: dict[str, _Held | None] = {}
+        self._scales = [self._row_scales(v, normalize, views.present) for v in range(len(views))]
+        first = np.arange(min(N_AHEAD, self._parts[0].stop))
+        self._ahead = Ahead(slice(0, first.size), self.take(first))
+        if scalings is None:
+            scalings = [Scaling(width) for width in views.n_features]
+            if normalize == "columns":
+                scalings = [self.standardising(v) for v in range(len(views))]
+        self.scalings = scalings
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Hold BLAS to one thread in each of Dask's, where they are in this process."""
+        with self._runner.working():
+            yield
+
+    def sum(self, kernel: Callable[..., Sums], *args: Any) -> Sums:
+        """Return the sums over blocks of what ``kernel(block, *args)`` returns."""
+        return self._run(self._ahead.take(kernel, args, updates=False))
+
+    def update(self, kernel: Callable[..., Update], *args: Any) -> Sums:
+        """Put the state that ``kernel(block, *args)`` returns into each block; sum the rest.
+
+        Nothing changes before all blocks are done, so that an interrupt leaves them as they were.
+        """
+        ahead = self._ahead.take(kernel, args, updates=True)
+        if ahead.sums:
+            return self._run(ahead)
+        self._ahead = ahead
+        return ()
+
+    def restrict(self, v: int, active: npt.NDArray[np.intp] | None) -> None:
+        """Let the blocks hold only some features of view `v`; None brings all of them back.
+
+        The copies are kept, so that a view on disk is not read while they are in use.
+        """
+        if active is None and self.scalings[v].active is None:
+            return
+        self._settle()
+        (view,) = self._taken(np.arange(self._ahead.rows.stop), [v])
+        if active is None:
+            self._sources_now[v] = self._raw[v]
+        else:
+            view = view.restrict(active)
+            tasks = [(restricted, *pair, active) for pair in self._with_parts(v)]
+            self._sources_now[v] = [[[ref, []]] for ref in self._kept("restricted", tasks)]
+        views = [*self._ahead.views[:v], view, *self._ahead.views[v + 1 :]]
+        self._ahead = replace(self._ahead, views=views)
+        self.scalings[v] = self.scalings[v].restrict(active)
+
+    def restricted_size(self, v: int, features: npt.NDArray[np.bool_]) -> int:
+        """Return how many numbers a copy of view `v` with these features only would hold."""
+        if not sp.issparse(self._ahead.views[v].x):
+            return self.n_samples * int(np.count_nonzero(features))
+        if v not in self._stored:
+            name = self._name("stored")
+            graph = {(name, n): (stored, *pair) for n, pair in enumerate(self._with_parts(v))}
+            total = self._total(graph, list(graph))
+            ((self._stored[v],),) = self._runner.run(graph, [total], [])[0]
+        return 2 * int(self._stored[v][features].sum())
+
+    def scatter(self, name: str, values: npt.NDArray[Any]) -> None:
+        """Give each block its rows of an array, as state."""
+        self._settle()
+        values = np.asarray(values)
+        refs = self._kept("scatter", [values[part.rows] for part in self._parts])
+        self._state[name] = _Held((refs,), listed=False)
+        self._ahead = self._ahead.with_state(**{name: values[self._ahead.rows].copy()})
+
+    def gather(self, name: str) -> Array:
+        """Return a state of all blocks as a Dask array with the caller's chunks of rows."""
+        self._settle()
+        (refs,) = _held(self._state, name).arrays
+        few = self._ahead.state[name]
+        label = self._name(name)
+        beside = (0,) * (few.ndim - 1)
+        rest = iter(refs)
+        graph = {
+            (label, n, *beside): next(rest) if rows else np.empty((0, *few.shape[1:]), few.dtype)
+            for n, rows in enumerate(self._chunks)
+        }
+        chunks = (self._chunks, *((width,) for width in few.shape[1:]))
+        layers = HighLevelGraph.from_collections(label, graph, dependencies=[])
+        return da.Array(layers, label, chunks, meta=np.empty((0,) * few.ndim, few.dtype))
+
+    def take(self, samples: npt.NDArray[np.intp]) -> list[RowView]:
+        """Return some samples' rows of every view, in this process."""
+        return self._taken(samples, range(len(self._raw)))
+
+    def take_state(self, name: str, samples: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+        """Return some samples' rows of a state, in this process."""
+        self._settle()
+        (refs,) = _held(self._state, name).arrays
+        chosen, back = self._by_block(samples)
+        tasks = [(taken_state, refs[b], rows) for b, rows in chosen]
+        return np.concatenate(self._fetched("take", tasks))[back]
+
+    def snapshot(self, *names: str) -> list[dict[str, Any]]:
+        """Return some of the blocks' state, to be put back by :meth:`restore`.
+
+        Kernels replace arrays and do not write into them, so that nothing is copied.
+        """
+        self._settle()
+        return [{name: (self._state.get(name), self._ahead.state.get(name)) for name in names}]
+
+    def restore(self, snapshot: list[dict[str, Any]]) -> None:
+        """Put back the state of a snapshot."""
+        self._settle()
+        for name, (held, few) in snapshot[0].items():
+            self._state[name] = held
+            self._ahead = self._ahead.with_state(**{name: few})
+
+    def _sources(self, array: Any) -> list[Source]:
+        """Return where the rows of each block come from; chunks without rows are no block."""
+        pairs = zip(self._chunks, sources_of(array, self._runner), strict=True)
+        return [source for rows, source in pairs if rows]
+
+    def _settle(self) -> None:
+        """Let all blocks take the steps that wait."""
+        if self._ahead.steps:
+            self._run(self._ahead)
+
+    def _run(self, ahead: Ahead) -> Sums:
+        """Let all blocks take steps: a task a block, and a tree of tasks that add."""
+        origins = ahead.renewed()
+        made = [which for which, origin in origins.items() if origin == Origin(which, new=True)]
+        plan = Plan(
+            steps=ahead.steps,
+            n_views=len(self._raw),
+            views=tuple(sorted(ahead.views_read)),
+            names=tuple((name, self._count(name)) for name in sorted(ahead.names_read)),
+            written=tuple(made),
+            row_bytes=ahead.row_bytes,
+            sums_bytes=float(sizeof(list(ahead.sums))) if ahead.sums else 0.0,
+        )
+        graph, results = self._tasks(plan)
+        columns = [results]
+        if plan.sums + len(made) > 1:
+            columns = self._apart(graph, results, range(0 if plan.sums else 1, len(made) + 1))
+        total = [self._total(graph, columns.pop(0))] if plan.sums else []
+        fetched, refs = self._runner.run(graph, total, [key for keys in columns for key in keys])
+        size = len(self._parts)
+        found = {which: refs[n * size : (n + 1) * size] for n, which in enumerate(made)}
+        self._renew(ahead, origins, found)
+        return tuple(fetched[0]) if fetched else ()
+
+    def _apart(self, graph: dict[Any, Any], results: list[Any], which: range) -> list[list[Any]]:
+        """Add tasks that take results apart, so that each part is kept and dropped by itself."""
+        name = self._name("part")
+        columns = [[(name, n, b) for b in range(len(results))] for n in which]
+        for keys in columns:
+            graph |= {
+                key: (getitem, whole, key[1]) for key, whole in zip(keys, results, strict=True)
+            }
+        return columns
+
+    def _tasks(self, plan: Plan) -> tuple[dict[Any, Any], list[Any]]:
+        """Return the tasks of a plan, and their keys in the order of the blocks."""
+        graph: dict[Any, Any] = {}
+        shown: Any = plan
+        if self._runner.remote and sizeof([list(step.args) for step in plan.steps]) > _SMALL:
+            shown = self._name("plan")
+            graph[shown] = plan
+        held = [self._state[name] for name, _ in plan.names]
+        arrays = [refs for of_name in held if of_name is not None for refs in of_name.arrays]
+        name = self._name(getattr(plan.steps[-1].kernel, "__name__", "kernel").strip("_<>"))
+        keys = [(name, b) for b in range(len(self._parts))]
+        for b, (key, part) in enumerate(zip(keys, self._parts, strict=True)):
+            scales = [None if (s := self._scales[v]) is None else s[b] for v in plan.views]
+            sources = [self._sources_now[v][b] for v in plan.views]
+            graph[key] = (worked, shown, part, sources, scales, [refs[b] for refs in arrays])
+        return graph, keys
+
+    def _total(self, graph: dict[Any, Any], keys: list[Any]) -> Any:
+        """Add tasks that add results, some at a time and in the order of the blocks."""
+        while len(keys) > 1:
+            name = self._name("added")
+            groups = [keys[n : n + _AT_ONCE] for n in range(0, len(keys), _AT_ONCE)]
+            keys = [(name, n) for n in range(len(groups))]
+            graph |= {key: (added, group) for key, group in zip(keys, groups, strict=True)}
+        return keys[0]
+
+    def _renew(
+        self, ahead: Ahead, origins: dict[Written, Origin], found: dict[Written, list[Ref]]
+    ) -> None:
+        """Hold what the steps have made, by the names that they gave it."""
+        before = dict(self._state)
+
+        def refs_of(which: Written) -> list[Ref]:
+            array, new = origins[which].array, origins[which].new
+            return found[array] if new else _held(before, array.name).arrays[array.index]
+
+        for name in ahead.written:
+            value = ahead.state[name]
+            refs = tuple(refs_of(Written(name, n)) for n in range(len(arrays_of(value))))
+            listed = isinstance(value, list | tuple)
+            self._state[name] = None if value is None else _Held(refs, listed)
+        self._ahead = ahead.arrived()
+
+    def _count(self, name: str) -> int | None:
+        """Return how many arrays a state has: None for one that is no list, -1 for none."""
+        held = self._state[name]
+        if held is None:
+            return -1
+        return len(held.arrays) if held.listed else None
+
+    def _row_scales(
+        self, v: int, normalize: str | None, present: npt.NDArray[np.bool_] | None
+    ) -> list[Ref] | None:
+        """Return the factors of the rows of a view, kept with the blocks."""
+        if normalize != "rows" and present is None:
+            return None
+        here = [None if present is None else present[part.rows, v] for part in self._parts]
+        pairs = zip(self._with_parts(v), here, strict=True)
+        return self._kept("scale", [(scaled, *pair, normalize, h) for pair, h in pairs])
+
+    def _taken(self, samples: npt.NDArray[np.intp], which: Sequence[int]) -> list[RowView]:
+        chosen, back = self._by_block(samples)
+        tasks = []
+        for b, rows in chosen:
+            scales = [None if (s := self._scales[v]) is None else s[b] for v in which]
+            tasks.append((taken, self._parts[b], [self._raw[v][b] for v in which], scales, rows))
+        found = self._fetched("taken", tasks)
+        views = []
+        for n in range(len(which)):
+            parts, factors = zip(*((xs[n], scales[n]) for xs, scales in found), strict=True)
+            x = sp.vstack(parts, format="csr") if sp.issparse(parts[0]) else np.concatenate(parts)
+            scale = None if factors[0] is None else np.concatenate(factors)[back]
+            views.append(RowView(x[back], scale))
+        return views
+
+    def _by_block(
+        self, samples: npt.NDArray[np.intp]
+    ) -> tuple[list[tuple[int, npt.NDArray[np.intp]]], npt.NDArray[np.intp]]:
+        """Return which rows of which blocks samples are, and how to bring them back in order."""
+        order = np.argsort(samples, kind="stable")
+        starts = np.array([part.start for part in self._parts])
+        bounds = np.searchsorted(samples[order], [*starts, self.n_samples])
+        chosen = [
+            (b, samples[order[bounds[b] : bounds[b + 1]]] - start)
+            for b, start in enumerate(starts)
+            if bounds[b] < bounds[b + 1]
+        ]
+        return chosen, np.argsort(order)
+
+    def _with_parts(self, v: int) -> Iterator[tuple[Part, Source]]:
+        return zip(self._parts, self._raw[v], strict=True)
+
+    def _kept(self, label: str, tasks: list[Any]) -> list[Ref]:
+        """Return references to what tasks make, which may still be in the making."""
+        graph = {(name, n): task for name in [self._name(label)] for n, task in enumerate(tasks)}
+        return self._runner.run(graph, [], list(graph))[1]
+
+    def _fetched(self, label: str, tasks: list[Any]) -> list[Any]:
+        """Return what tasks make, in this process."""
+        graph = {(name, n): task for name in [self._name(label)] for n, task in enumerate(tasks)}
+        return self._runner.run(graph, list(graph), [])[0]
+
+    def _name(self, label: str) -> str:
+        return f"manyview-{label}{next(self._names)}"
+
+
+def _held(state: dict[str, _Held | None], name: str) -> _Held:
+    held = state[name]
+    if held is None:
+        raise KeyError(name)
+    return held
+
+
+def _aligned(views: Views) -> list[Any]:
+    """Return the arrays of views with the chunks of rows of the first."""
+    first, *others = views.arrays
+    differing = [
+        name
+        for name, array in zip(views.names[1:], others, strict=True)
+        if array.chunks[0] != first.chunks[0]
+    ]
+    if differing:
+        warnings.warn(
+            f"view(s) {listed(differing)} have other chunks of rows than view "
+            f"{views.names[0]!r} and are rechunked to its; rechunk them before, or load them so, "
+            "to save that work in every pass",
+            UserWarning,
+            stacklevel=6,
+        )
+    return [first, *(array.rechunk({0: first.chunks[0]}) for array in others)]
+
+
+def _parts(chunks: tuple[int, ...], dtype: np.dtype[Any]) -> list[Part]:
+    stops = np.cumsum(chunks).tolist()
+    return [Part(n - rows, n, dtype) for n, rows in zip(stops, chunks, strict=True) if rows]

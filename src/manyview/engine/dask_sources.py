@@ -1,0 +1,133 @@
+"""How tasks come by their rows: read anew at each pass, unless the data are in memory anyway.
+
+A chunk that is loaded, or computed from what is loaded, is a recipe: a small graph that a task runs
+itself before its kernel. So a pass holds a chunk a thread, however large the views are, and
+chunks do not travel. What the caller has persisted is used where it is; what the caller's process
+holds is handed over to the cluster once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+from uuid import uuid4
+
+import dask
+from dask.core import get_dependencies
+from dask.sizeof import sizeof
+
+from manyview.engine.dask_run import Graph, Ref, Runner
+
+__all__ = ["Source", "sources_of"]
+
+Source = list[Any]
+"""Of each chunk of columns, an array or recipe, and what the recipe is made from."""
+
+_MOST_SHARED = 4  # blocks that each make what they share; what more of them share is kept
+_SMALL = 1 << 20  # bytes that a recipe may carry
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A graph that makes a chunk, and the keys of what it is given."""
+
+    graph: dict[Any, Any]
+    key: Any
+    given: tuple[Any, ...]
+
+    def __call__(self, values: list[Any]) -> Any:
+        """Return the chunk."""
+        return dask.get({**self.graph, **dict(zip(self.given, values, strict=True))}, self.key)
+
+
+def sources_of(array: Any, runner: Runner) -> list[Source]:
+    """Return where each chunk of rows of a Dask array comes from."""
+    futures = [node for node in dict(array.__dask_graph__()).values() if _is_future(node)]
+    (array,) = dask.optimize(array)
+    # optimising leaves out what is known to the cluster
+    graph = {**dict(array.__dask_graph__()), **{future.key: future for future in futures}}
+    keys: list[list[Any]] = array.__dask_keys__()
+    needs = {
+        key: set() if _is_future(node) else set(get_dependencies(graph, key))
+        for key, node in graph.items()
+    }
+    users = Counter(key for row in keys for key in _ancestors(needs, row, stop=set()))
+    kept = {key for key in graph if _is_future(graph[key])}
+    kept |= {key for key, count in users.items() if count > _MOST_SHARED and needs[key]}
+    recipes: dict[Any, Recipe] = {}
+    for key in (key for row in keys for key in row):
+        if key in kept:
+            continue
+        made_from = _ancestors(needs, [key], stop=kept)
+        inner = {name: graph[name] for name in made_from if name not in kept}
+        if _held(graph[key]) or (runner.remote and _literal_bytes(inner, needs) > _SMALL):
+            kept.add(key)
+        else:
+            recipes[key] = Recipe(inner, key, tuple(name for name in made_from if name in kept))
+    refs = _kept(graph, needs, kept, runner)
+    makers = _handed_over(recipes, runner)
+
+    def source(key: Any) -> list[Any]:
+        if key in refs:
+            return [refs[key], []]
+        return [makers[key], [refs[name] for name in recipes[key].given]]
+
+    return [[source(key) for key in row] for row in keys]
+
+
+def _ancestors(needs: dict[Any, set[Any]], keys: Iterable[Any], stop: set[Any]) -> list[Any]:
+    found: dict[Any, None] = {}
+    waiting = list(keys)
+    while waiting:
+        key = waiting.pop()
+        if key in found:
+            continue
+        found[key] = None
+        if key not in stop:
+            waiting.extend(needs[key])
+    return list(found)
+
+
+def _kept(
+    graph: dict[Any, Any], needs: dict[Any, set[Any]], kept: set[Any], runner: Runner
+) -> dict[Any, Ref]:
+    """Return references to the results of some keys, made now if they are not there."""
+    refs = {key: graph[key] for key in kept if _is_future(graph[key])}
+    missing = [key for key in kept if key not in refs]
+    if missing:
+        made_from = {key: graph[key] for key in _ancestors(needs, missing, stop=set())}
+        _, made = runner.run(made_from, [], missing)
+        refs.update(zip(missing, made, strict=True))
+    return refs
+
+
+def _handed_over(recipes: dict[Any, Recipe], runner: Runner) -> dict[Any, Ref]:
+    """Return references to recipes: they travel once, and not with every task."""
+    if not runner.remote or not recipes:
+        return dict(recipes)
+    token = uuid4().hex
+    graph: Graph = {f"manyview-recipe-{token}-{n}": r for n, r in enumerate(recipes.values())}
+    _, refs = runner.run(graph, [], list(graph))
+    return dict(zip(recipes, refs, strict=True))
+
+
+def _is_future(node: Any) -> bool:
+    return hasattr(node, "client") and hasattr(node, "key")
+
+
+def _held(node: Any) -> bool:
+    """Whether a node of a graph is data, not a task."""
+    value = getattr(node, "value", node)
+    return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def _literal_bytes(graph: dict[Any, Any], needs: dict[Any, set[Any]]) -> int:
+    total = 0
+    for key, node in graph.items():
+        if _held(node):
+            total += sizeof(getattr(node, "value", node))
+        elif not needs[key]:
+            total += sum(sizeof(value) for value in getattr(node, "args", node))
+    return total

@@ -1,0 +1,266 @@
+"""What a task does with a block of rows, wherever it runs: pure functions of what it is given.
+
+A chunk of the caller's is one block to Dask and is worked on a few megabytes at a time, as rows in
+this process are, so that large chunks neither leave the cache nor need room for large temporaries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from manyview.engine.block import Block, RowView, Sums
+from manyview.engine.local import (
+    _added,
+    _rows_of,
+    _scale_rows,
+)
+
+__all__ = [
+    "Part",
+    "Plan",
+    "Step",
+    "Written",
+    "added",
+    "restricted",
+    "scaled",
+    "stored",
+    "taken",
+    "taken_state",
+    "worked",
+]
+
+NO_VIEW: Any = None
+
+# Workers give memory back to the system as soon as 64 KB of it are free, and temporaries beyond
+# that are paid for page by page, each time: measured, several times the product itself.
+_TEMPORARY_BYTES = 48 << 10
+_CACHE_BYTES = 4 << 20
+_PIECE_ROWS = (128, 8192)
+
+
+@dataclass(frozen=True)
+class Step:
+    """A kernel, what it is given beside the block, and whether it renews the block's state."""
+
+    kernel: Callable[..., Any]
+    args: tuple[Any, ...]
+    updates: bool
+
+
+@dataclass(frozen=True)
+class Written:
+    """An array of a state: its name, and its place where the state is a list of arrays."""
+
+    name: str
+    index: int
+
+    def of(self, state: dict[str, Any]) -> npt.NDArray[Any]:
+        """Return that array."""
+        value = state[self.name]
+        return np.asarray(value[self.index] if isinstance(value, list | tuple) else value)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What all tasks of a call have in common.
+
+    Attributes
+    ----------
+    steps : tuple of Step
+        Kernels, one after another on the same rows. The sums are those of the last.
+    n_views : int
+        Number of views of a block.
+    views : tuple of int
+        Views that the kernels look at; others are not read.
+    names : tuple of (str, int or None)
+        States that the kernels read: an array, a list of some arrays, or with -1 None.
+    written : tuple of Written
+        Arrays that the block's state is renewed with.
+    row_bytes : float
+        Size of a row of the widest state: temporaries of the kernels are about as wide.
+    sums_bytes : float
+        Size of what is added over blocks.
+    """
+
+    steps: tuple[Step, ...]
+    n_views: int
+    views: tuple[int, ...]
+    names: tuple[tuple[str, int | None], ...]
+    written: tuple[Written, ...]
+    row_bytes: float
+    sums_bytes: float
+
+    @property
+    def sums(self) -> bool:
+        """Whether there is something to add over blocks."""
+        return self.sums_bytes > 0
+
+    def state_of(self, arrays: Iterable[npt.NDArray[Any]]) -> dict[str, Any]:
+        """Return arrays by the names of their states."""
+        rest = iter(arrays)
+        state: dict[str, Any] = {}
+        for name, count in self.names:
+            if count is None:
+                state[name] = next(rest)
+            else:
+                state[name] = None if count < 0 else [next(rest) for _ in range(count)]
+        return state
+
+
+@dataclass(frozen=True)
+class Part:
+    """Which samples a block holds, and the precision of the work."""
+
+    start: int
+    stop: int
+    dtype: np.dtype[Any]
+
+    @property
+    def rows(self) -> slice:
+        """The samples."""
+        return slice(self.start, self.stop)
+
+
+def worked(plan: Plan, part: Part, sources: list[Any], scales: list[Any], arrays: list[Any]) -> Any:
+    """Return the sums of a block and the arrays of its renewed state, or the only one of these.
+
+    Parameters
+    ----------
+    plan : Plan
+    part : Part
+    sources : list
+        Of each view that is looked at, what :func:`opened` takes.
+    scales : list of ndarray or None
+        Of each of these views, the factors of its rows.
+    arrays : list of ndarray
+        Of each state that is read, its arrays.
+    """
+    views = [opened(source, part.dtype) for source in sources]
+    size = part.stop - part.start
+    written: list[npt.NDArray[Any]] = []
+
+    def sums_of_pieces() -> Iterator[Sums]:
+        for piece in _pieces(size, views, plan.row_bytes, plan.sums_bytes):
+            block = _block(plan, part, piece, views, scales, arrays)
+            sums: Sums = ()
+            for step in plan.steps:
+                result = step.kernel(block, *step.args)
+                if step.updates:
+                    state, sums = result
+                    block.state.update(state)
+                else:
+                    sums = result
+            results = [which.of(block.state) for which in plan.written]
+            if not written:
+                written.extend(np.empty((size, *x.shape[1:]), x.dtype) for x in results)
+            for whole, result in zip(written, results, strict=True):
+                whole[piece] = result
+            yield sums
+
+    total = _added(sums_of_pieces())
+    if not plan.sums and len(written) == 1:
+        return written[0]
+    return (total, *written) if written else total
+
+
+def _pieces(
+    size: int, views: list[Any], row_bytes: float = 1.0, sums_bytes: float = 0.0
+) -> Iterator[slice]:
+    rows = _piece_rows(views, row_bytes, sums_bytes)
+    for begin in range(0, size, rows):
+        yield slice(begin, min(begin + rows, size))
+
+
+def _piece_rows(views: list[Any], row_bytes: float, sums_bytes: float) -> int:
+    """Return how many rows are worked on at a time."""
+    narrowest = min(
+        (_CACHE_BYTES / max(x[:1].nbytes, 1) for x in views if not sp.issparse(x)), default=np.inf
+    )
+    rows = min(_TEMPORARY_BYTES / row_bytes, narrowest)
+    # sums are added once a piece: they must not outweigh the work on its rows
+    return int(np.clip(max(rows, sums_bytes / 1024), *_PIECE_ROWS))
+
+
+def _block(
+    plan: Plan,
+    part: Part,
+    piece: slice,
+    opened_views: list[Any],
+    scales: list[Any],
+    arrays: list[Any],
+) -> Block:
+    views = [NO_VIEW] * plan.n_views
+    for v, x, scale in zip(plan.views, opened_views, scales, strict=True):
+        views[v] = RowView(_rows_of(x, piece), None if scale is None else scale[piece])
+    state = plan.state_of(_untouchable(array[piece]) for array in arrays)
+    return Block(slice(part.start + piece.start, part.start + piece.stop), views, state)
+
+
+def _untouchable(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    # other tasks may share it: a kernel that wrote into it would change their results
+    array.flags.writeable = False
+    return array
+
+
+def opened(source: list[Any], dtype: np.dtype[Any]) -> Any:
+    """Return the raw rows of a view: columns side by side, sparse ones as clean CSR.
+
+    A source is a list of columns, each an array or a recipe with what it is made from.
+    """
+    columns = [maker(given) if callable(maker) else maker for maker, given in source]
+    if not any(sp.issparse(x) for x in columns):
+        arrays = [np.asarray(x) for x in columns]
+        return arrays[0] if len(arrays) == 1 else np.concatenate(arrays, axis=1)
+    x = sp.csr_array(columns[0] if len(columns) == 1 else sp.hstack(columns, format="csr"))
+    if x.dtype != dtype:
+        x = x.astype(dtype)
+    if not x.has_canonical_format:
+        x = x.copy()
+        x.sum_duplicates()
+    return x
+
+
+def scaled(
+    part: Part, source: list[Any], normalize: str | None, here: npt.NDArray[np.bool_] | None
+) -> Any:
+    """Return the factors of the rows of a view."""
+    x = opened(source, part.dtype)
+    found = np.empty(x.shape[0], np.result_type(np.float32, x.dtype))
+    for piece in _pieces(x.shape[0], [x]):
+        view = RowView(_rows_of(x, piece), None)
+        present = None if here is None else here[:, None]
+        found[piece] = _scale_rows(view, 0, piece, normalize, present).scale
+    return found
+
+
+def restricted(part: Part, source: list[Any], active: npt.NDArray[np.intp]) -> Any:
+    """Return a copy of the rows of a view that holds the features `active` only."""
+    return RowView(opened(source, part.dtype), None).restrict(active).x
+
+
+def stored(part: Part, source: list[Any]) -> Sums:
+    """Return how many entries each feature of a sparse view stores."""
+    x = opened(source, part.dtype)
+    return (np.bincount(x.indices, minlength=x.shape[1]),)
+
+
+def taken(part: Part, sources: list[Any], scales: list[Any], rows: npt.NDArray[np.intp]) -> Any:
+    """Return some rows of some views, and their factors."""
+    views = [opened(source, part.dtype)[rows] for source in sources]
+    return views, [None if scale is None else scale[rows] for scale in scales]
+
+
+def taken_state(array: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
+    """Return some rows of a state."""
+    return np.asarray(array[rows])
+
+
+def added(results: list[Sums]) -> Sums:
+    """Return the sum of results, in their order."""
+    return _added(results)

@@ -1,0 +1,255 @@
+"""Where a fit stands after a whole sweep, and of which data and parameters it is.
+
+What the blocks hold follows from the factors and the labels (or the orthogonal indicator), so
+that these are kept and the projections are not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from manyview.engine import Engine, RowView
+from manyview.engine.arrays import to_numpy
+from manyview.mmc.fit import Fitted, Problem
+from manyview.mmc.indicator import OrthogonalIndicator
+from manyview.mmc.model import Factors, project_all
+from manyview.views import Views
+
+__all__ = ["Checkpoint", "Identity", "captured", "deciding", "identity_of", "resumed"]
+
+Matrix = npt.NDArray[np.floating[Any]]
+
+# max_iter has none on what has been done
+_WITHOUT_EFFECT = {"n_init", "max_iter", "n_jobs", "verbose", "checkpoint", "checkpoint_every"}
+_ROWS = 100  # that stand for all in the identity of the data
+
+
+@dataclass(frozen=True)
+class Identity:
+    """Which fit it is: what decides the result, and nothing that does not.
+
+    Attributes
+    ----------
+    parameters : dict
+        By name, in values that JSON has.
+    n_samples : int
+    n_features : list of int
+    rows : list of str
+        One a view: the digest of some of its rows.
+    present : str
+        The digest of which sample has which view.
+    columns : list of ndarray of shape (2, n_features + 1)
+        Mean and mean square of every column of each scaled view, in which all rows have a part.
+    """
+
+    parameters: dict[str, Any]
+    n_samples: int
+    n_features: list[int]
+    rows: list[str]
+    present: str
+    columns: list[Matrix]
+
+    def differences(self, here: Identity, names: tuple[str, ...]) -> list[str]:
+        """Return in words how another identity, the one at hand, differs from this one.
+
+        Sums are compared but for what rounding makes of them: another engine adds in another
+        order.
+        """
+        keys = sorted(self.parameters.keys() | here.parameters.keys())
+        pairs = [(key, self.parameters.get(key), here.parameters.get(key)) for key in keys]
+        found = [
+            f"{key}={there!r} there, {key}={ours!r} here"
+            for key, there, ours in pairs
+            if there != ours
+        ]
+        if self.n_samples != here.n_samples:
+            found.append(f"{self.n_samples} samples there, {here.n_samples} here")
+        if len(self.n_features) != len(here.n_features):
+            found.append(f"{len(self.n_features)} views there, {len(here.n_features)} here")
+        if found:
+            return found
+        for name, there, ours in zip(names, self.n_features, here.n_features, strict=True):
+            if there != ours:
+                found.append(f"view {name!r} has {there} features there, {ours} here")
+        if self.present != here.present:
+            found.append("other samples lack a view")
+        if found:
+            return found
+        tolerance = 1e-4 if self.parameters.get("precision") == "float32" else 1e-9
+        for v, name in enumerate(names):
+            if self.rows[v] != here.rows[v] or not _close(
+                self.columns[v], here.columns[v], tolerance
+            ):
+                found.append(f"view {name!r} holds other numbers")
+        return found
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A fit after a whole sweep.
+
+    Attributes
+    ----------
+    identity : Identity
+    gamma : float
+        Weight of the penalty.
+    factors : Factors
+        In NumPy.
+    active : list of ndarray of int, or None
+        Features of each view that still take part in the work; None for all.
+    labels : ndarray of int32 of shape (n_samples,)
+    indicator : ndarray of shape (n_samples, n_clusters), or None
+        None where it follows from the labels.
+    objective : list of float
+        After every sweep.
+    settled : int
+        Sweeps in a row that left the indicator as it was.
+    converged : bool
+        Whether there is nothing left to do.
+    generator : dict
+        State of the source of random numbers.
+    """
+
+    identity: Identity
+    gamma: float
+    factors: Factors
+    active: list[npt.NDArray[np.intp] | None]
+    labels: npt.NDArray[np.int32]
+    indicator: Matrix | None
+    objective: list[float]
+    settled: int
+    converged: bool
+    generator: dict[str, Any]
+
+
+def deciding(parameters: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
+    """Return those of the estimator's parameters that decide what comes of a fit.
+
+    Their values are such as JSON has; an array, or a generator, is told by its content. With
+    ``random_state=None`` a fit that goes on has the random numbers of the one that began.
+
+    Examples
+    --------
+    >>> deciding({"gamma": 0.1, "random_state": None, "max_iter": 9}, np.random.default_rng(0))
+    {'gamma': 0.1, 'random_state': None}
+    """
+    values = {name: value for name, value in parameters.items() if name not in _WITHOUT_EFFECT}
+    if not isinstance(values.get("init", ""), str):
+        values["init"] = f"array {_digest(np.asarray(values['init']))}"
+    if isinstance(values["random_state"], np.random.RandomState):
+        values["random_state"] = f"RandomState {rng.bit_generator.state['state']['state']:x}"
+    elif not isinstance(values["random_state"], Integral):
+        values["random_state"] = None
+    return {name: _plain(value) for name, value in values.items()}
+
+
+def identity_of(engine: Engine, views: Views, parameters: Mapping[str, Any]) -> Identity:
+    """Return the identity of a fit.
+
+    It takes some rows and the moments of the columns, which a fit needs anyway, and so no pass
+    of its own over the data.
+    """
+    n = engine.n_samples
+    samples = np.unique(np.linspace(0, n - 1, _ROWS).astype(np.intp))
+    return Identity(
+        {**parameters, "precision": engine.dtype.name},
+        n,
+        views.n_features,
+        [_rows_digest(view) for view in engine.take(samples)],
+        "" if views.present is None else _digest(views.present),
+        [np.stack([np.asarray(part, np.float64) for part in pair]) for pair in engine.moments],
+    )
+
+
+def captured(
+    engine: Engine,
+    problem: Problem,
+    fitted: Fitted,
+    identity: Identity,
+    rng: np.random.Generator,
+) -> Checkpoint:
+    """Return where a fit stands; the labels of all samples come into this process."""
+    everyone = np.arange(engine.n_samples)
+    orthogonal = isinstance(problem.indicator, OrthogonalIndicator)
+    return Checkpoint(
+        identity,
+        problem.gamma,
+        Factors(tuple(map(to_numpy, fitted.factors.views)), fitted.factors.clusters),
+        [scaling.active for scaling in engine.scalings],
+        engine.take_state("labels", everyone).astype(np.int32),
+        engine.take_state("indicator", everyone) if orthogonal else None,
+        list(fitted.objective),
+        fitted.settled,
+        fitted.converged,
+        dict(rng.bit_generator.state),
+    )
+
+
+def resumed(
+    engine: Engine, problem: Problem, checkpoint: Checkpoint, rng: np.random.Generator
+) -> Fitted:
+    """Bring the blocks and the generator to where a checkpoint was, and return the fit there."""
+    _ = engine.moments  # to be found before features are left out
+    for v, active in enumerate(checkpoint.active):
+        engine.restrict(v, active)
+    engine.scatter("labels", checkpoint.labels.astype(np.intp))
+    problem.indicator.start(engine, checkpoint.factors.clusters.shape[0])
+    if checkpoint.indicator is not None:
+        engine.scatter("indicator", checkpoint.indicator)
+    views = tuple(engine.asarray(factor) for factor in checkpoint.factors.views)
+    rng.bit_generator.state = checkpoint.generator
+    return Fitted(
+        Factors(views, checkpoint.factors.clusters),
+        project_all(engine, views),
+        list(checkpoint.objective),
+        settled=checkpoint.settled,
+        converged=checkpoint.converged,
+    )
+
+
+def _plain(value: Any) -> Any:
+    """Return a number of any kind as one that JSON has."""
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else value
+
+
+def _digest(array: npt.NDArray[Any]) -> str:
+    """Return a short name for the content of an array."""
+    if array.dtype.kind == "O":  # labels of any kind, given as a start
+        content = json.dumps([str(item) for item in array.ravel()]).encode()
+    else:
+        content = np.ascontiguousarray(array).tobytes()
+    head = f"{array.dtype.str}{array.shape}".encode()
+    return hashlib.sha256(head + content).hexdigest()[:16]
+
+
+def _rows_digest(view: RowView) -> str:
+    """Return the digest of rows: the same for sparse and dense, of any type, in any place."""
+    found = hashlib.sha256()
+    x: Any = view.x if sp.issparse(view.x) else to_numpy(view.x)
+    for n in range(x.shape[0]):
+        row = x[[n]].toarray()[0] if sp.issparse(x) else x[n]
+        there = np.flatnonzero(row)
+        found.update(there.astype("<i8").tobytes())
+        found.update(row[there].astype("<f8").tobytes())
+        found.update(b".")
+    return found.hexdigest()[:16]
+
+
+def _close(there: Matrix, here: Matrix, tolerance: float) -> bool:
+    """Whether means and mean squares of columns agree, beside the size of each column."""
+    size = np.sqrt(np.maximum(there[1], here[1]))
+    return bool(
+        (np.abs(there[0] - here[0]) <= tolerance * size).all()
+        and (np.abs(there[1] - here[1]) <= tolerance * size**2).all()
+    )

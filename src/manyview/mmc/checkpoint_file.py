@@ -1,0 +1,275 @@
+"""Checkpoints as files: a NumPy ``.npz`` archive without pickles, its header as JSON.
+
+A file is written beside the old one and takes its place once it is whole and on the disk, so
+that there is a good one at every moment; the one before stays as ``<path>.previous``.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyview.engine import Engine
+from manyview.mmc.checkpoint import Checkpoint, Identity, captured
+from manyview.mmc.fit import Fitted, Problem
+from manyview.mmc.model import Factors
+
+__all__ = ["CheckpointFile"]
+
+_FORMAT = "manyview.MMC checkpoint"
+_VERSION = 1
+
+
+class CheckpointFile:
+    """The file of one fit.
+
+    Parameters
+    ----------
+    path : Path
+        Where it is.
+    every : int
+        Sweeps from one checkpoint to the next.
+
+    Attributes
+    ----------
+    identity : Identity
+        Which fit it is, to be set before anything is read or kept.
+
+    Raises
+    ------
+    OSError
+        If nothing can be written there.
+    """
+
+    identity: Identity
+
+    def __init__(self, path: Path, every: int) -> None:
+        self._every = every
+        try:
+            # through a link, the file that it points to is replaced and the link stays
+            self._path = path = path.resolve()
+            if path.exists() and not path.is_file():
+                raise OSError("it is not a file")
+            with _partial(path).open("wb"):
+                pass
+            _partial(path).unlink()
+        except (OSError, RuntimeError) as error:  # links may go round in circles
+            raise OSError(f"checkpoint {str(path)!r} cannot be written: {error}") from error
+
+    def read(self, names: tuple[str, ...], max_iter: int) -> Checkpoint | None:
+        """Return where the fit at hand stands in the file; None where there is no file.
+
+        Where the file is damaged, the previous one, if it is good, takes its place, with a
+        warning.
+
+        Raises
+        ------
+        ValueError
+            If no file can be read, or if it is of other data or parameters.
+        """
+        path, previous, damage = self._path, _previous(self._path), None
+        if not path.exists():
+            return None
+        try:
+            found = _read(path)
+        except ValueError as error:
+            damage = error
+            try:
+                found = _read(previous)
+            except (OSError, ValueError):
+                raise ValueError(
+                    f"checkpoint {str(path)!r} cannot be used: {error}; delete it to begin anew"
+                ) from error
+        differences = found.identity.differences(self.identity, names)
+        if len(found.objective) > max_iter:
+            differences.append(f"{len(found.objective)} sweeps there, max_iter={max_iter} here")
+        if differences:
+            raise ValueError(
+                f"checkpoint {str(path)!r} is of another fit: {'; '.join(differences)}. Delete it "
+                "to begin anew, or name another file"
+            )
+        if damage is not None:
+            _copy(previous, path)
+            warnings.warn(
+                f"checkpoint {str(path)!r} cannot be used: {damage}. The fit goes on from the one "
+                f"before it, {str(previous)!r}, after {len(found.objective)} sweeps",
+                UserWarning,
+                stacklevel=3,
+            )
+        return found
+
+    def keep(
+        self, engine: Engine, problem: Problem, fitted: Fitted, rng: np.random.Generator
+    ) -> bool:
+        """Write down where a fit stands, if it is time to, and return whether it was."""
+        done = len(fitted.objective)
+        last = fitted.converged or done == problem.max_iter
+        if done % self._every and not last:
+            return False
+        _write(self._path, captured(engine, problem, fitted, self.identity, rng))
+        return True
+
+
+def _write(path: Path, checkpoint: Checkpoint) -> None:
+    """Let a checkpoint take the place of the one at `path`, which becomes the previous one."""
+    partial = _partial(path)
+    try:
+        with partial.open("wb") as file:
+            np.savez(file, **_members(checkpoint))
+            file.flush()
+            os.fsync(file.fileno())
+        if path.exists():
+            _copy(path, _previous(path))
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    _settle(path.parent)
+
+
+def _previous(path: Path) -> Path:
+    return path.with_name(f"{path.name}.previous")
+
+
+def _partial(path: Path) -> Path:
+    # one name a checkpoint: what a killed process left is overwritten
+    return path.with_name(f".{path.name}.partial")
+
+
+def _copy(path: Path, target: Path) -> None:
+    """Let the content of `path` take the place of `target`; at every moment both are whole."""
+    partial = _partial(target)
+    partial.unlink(missing_ok=True)
+    try:
+        try:
+            os.link(path, partial)
+        except OSError:  # a file system without links
+            shutil.copyfile(path, partial)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)  # two links of one file stay where one should replace
+
+
+def _settle(folder: Path) -> None:
+    """Bring a folder's entries to the disk, where the system lets one ask for it."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+def _members(checkpoint: Checkpoint) -> dict[str, Any]:
+    identity = checkpoint.identity
+    header = {
+        "format": _FORMAT,
+        "version": _VERSION,
+        "parameters": identity.parameters,
+        "n_samples": identity.n_samples,
+        "n_features": identity.n_features,
+        "rows": identity.rows,
+        "present": identity.present,
+        "gamma": checkpoint.gamma,
+        "objective": checkpoint.objective,
+        "settled": checkpoint.settled,
+        "converged": checkpoint.converged,
+        "generator": checkpoint.generator,
+    }
+    members: dict[str, Any] = {
+        "header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
+        "labels": checkpoint.labels,
+        "cluster_factor": checkpoint.factors.clusters,
+    }
+    if checkpoint.indicator is not None:
+        members["indicator"] = checkpoint.indicator
+    for v, factor in enumerate(checkpoint.factors.views):
+        members[f"view_factor{v}"] = factor
+        members[f"columns{v}"] = identity.columns[v]
+        active = checkpoint.active[v]
+        if active is not None:
+            members[f"active{v}"] = active
+    return members
+
+
+def _read(path: Path) -> Checkpoint:
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            members = {key: archive[key] for key in archive.files}
+    except FileNotFoundError:
+        raise
+    # a damaged archive fails in as many ways as there are bytes in it
+    except Exception as error:
+        raise ValueError(f"it is damaged or no .npz archive ({type(error).__name__})") from error
+    if "header" not in members:
+        raise ValueError(f"it is an archive of {sorted(members)}, no checkpoint")
+    try:
+        header = json.loads(members["header"].tobytes())
+        form, version = header["format"], header["version"]
+    except Exception as error:
+        raise ValueError("its header is none of a checkpoint") from error
+    if form != _FORMAT or version != _VERSION:
+        raise ValueError(
+            f"it has the form {form!r}, version {version!r}; expected {_FORMAT!r}, {_VERSION}"
+        )
+    try:
+        checkpoint = _checkpoint(header, members)
+        whole = _is_whole(checkpoint)
+    except Exception as error:
+        raise ValueError(f"its parts are not those of a checkpoint ({error})") from error
+    if not whole:
+        raise ValueError("its parts do not belong together")
+    return checkpoint
+
+
+def _checkpoint(header: dict[str, Any], members: dict[str, npt.NDArray[Any]]) -> Checkpoint:
+    n_views = len(header["n_features"])
+    identity = Identity(
+        header["parameters"],
+        header["n_samples"],
+        header["n_features"],
+        header["rows"],
+        header["present"],
+        [members[f"columns{v}"] for v in range(n_views)],
+    )
+    factors = tuple(members[f"view_factor{v}"] for v in range(n_views))
+    return Checkpoint(
+        identity,
+        header["gamma"],
+        Factors(factors, members["cluster_factor"]),
+        [members.get(f"active{v}") for v in range(n_views)],
+        members["labels"],
+        members.get("indicator"),
+        header["objective"],
+        header["settled"],
+        header["converged"],
+        header["generator"],
+    )
+
+
+def _is_whole(checkpoint: Checkpoint) -> bool:
+    """Return whether what belongs together has the shapes for it."""
+    identity, factors = checkpoint.identity, checkpoint.factors
+    n_clusters, rank = factors.clusters.shape
+    expected = [(width + 1, rank) for width in identity.n_features]
+    labels, indicator = checkpoint.labels, checkpoint.indicator
+    return (
+        [factor.shape for factor in factors.views] == expected
+        and labels.shape == (identity.n_samples,)
+        and labels.dtype.kind == "i"
+        and bool(((labels >= 0) & (labels < n_clusters)).all())
+        and (indicator is None or indicator.shape == (identity.n_samples, n_clusters))
+        and all(
+            active is None or bool(((active >= 0) & (active < width)).all())
+            for active, width in zip(checkpoint.active, identity.n_features, strict=True)
+        )
+        and len(checkpoint.objective) > 0
+    )
