@@ -14,7 +14,7 @@ from manyview.experiment import METHODS, ResultsFile, compare
 from manyview.metrics import score_all
 
 BOUND = 1.02
-COMPARED = ("MMC", "MultiNMF", "RMKMC")
+COMPARED = ("MMC", "MultiNMF", "KCTD")
 REPEATS = 20
 
 

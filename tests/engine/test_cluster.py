@@ -2,39 +2,38 @@
 
 import os
 import signal
-import warnings
+from contextlib import contextmanager
 
 import dask
 import dask.array as da
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from distributed import Client, LocalCluster, wait
 
-from manyview import MMC
 from manyview.engine.dask import DaskEngine
 
 from .test_every_engine import assert_same, fitted, made
 
-QUICK = {
-    "distributed.comm.timeouts.connect": "3s",
-    "distributed.comm.retry.count": 0,
-    "distributed.admin.tick.limit": "60s",  # a slow machine is not a failed property
-}
+ROWS = 40
+SHORT = {"max_iter": 4, "tol": 0.0, "patience": None}
 
 
-@pytest.fixture
-def cluster():
-    with dask.config.set(QUICK), _quiet():
+@contextmanager
+def processes():
+    """A cluster of two worker processes, all of which are gone afterwards."""
+    # a scheduler that is lost is given up soon
+    with dask.config.set({"distributed.comm.timeouts.connect": "3s"}):
         cluster = LocalCluster(
             n_workers=2,
             threads_per_worker=1,
             processes=True,
-            dashboard_address=None,
-            silence_logs=50,
+            dashboard_address=":0",
+            silence_logs=60,  # workers that are killed are spoken of at every level
         )
-        with cluster, Client(cluster):
-            pids = [worker.pid for worker in cluster.workers.values()]
-            yield cluster
+        with cluster, Client(cluster) as client:
+            pids = client.run(os.getpid).values()
+            yield client
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
@@ -42,9 +41,81 @@ def cluster():
 
 @pytest.fixture(scope="module")
 def client():
-    with dask.config.set(QUICK), _quiet():
-        cluster = LocalCluster(
-            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
-        )
-        with cluster, Client(cluster) as client:
-            yield client
+    with processes() as client:
+        yield client
+
+
+def chunked(X):
+    return da.from_array(X, chunks=(ROWS, -1), asarray=not sp.issparse(X))
+
+
+def in_the_middle(monkeypatch, act, call):
+    """Act at some call of a fit."""
+    calls = []
+    run = DaskEngine._run
+
+    def counted(self, ahead):
+        calls.append(ahead)
+        if len(calls) == call:
+            act()
+        return run(self, ahead)
+
+    monkeypatch.setattr(DaskEngine, "_run", counted)
+    return calls
+
+
+@pytest.mark.parametrize("sparse", [(False, False), (True, False)])
+def test_the_result_is_that_of_one_process(client, sparse):
+    views, _ = made(sparse=sparse)
+    expected = fitted(views, **SHORT)
+    found = fitted([chunked(X) for X in views], **SHORT)
+    assert_same(found, expected)
+    assert found.labels_.chunks == ((ROWS, ROWS, ROWS, 30),)
+    new = [chunked(X[:50]) for X in views]
+    np.testing.assert_array_equal(
+        found.predict(new).compute(), expected.predict([X[:50] for X in views])
+    )
+    here = found.to_local()
+    np.testing.assert_array_equal(here.predict(views), expected.predict(views))
+
+
+def test_what_is_persisted_is_used_where_it_is(client):
+    views, _ = made()
+    there = client.persist([chunked(X) for X in views])
+    wait(there)
+    before = client.has_what()
+    assert_same(fitted(there, **SHORT), fitted(views, **SHORT))
+    assert all(set(keys) <= set(client.has_what()[worker]) for worker, keys in before.items())
+
+
+def test_nothing_is_left_on_the_workers(client):
+    views, _ = made()
+    model = fitted([chunked(X) for X in views], **SHORT)
+    del model
+    client.run(lambda: None)
+    held = [key for keys in client.has_what().values() for key in keys if "manyview" in str(key)]
+    assert not held
+
+
+def test_a_lost_worker_does_not_change_the_result(client, monkeypatch):
+    views, _ = made()
+    first = next(iter(client.run(os.getpid).items()))
+    calls = in_the_middle(monkeypatch, lambda: os.kill(first[1], signal.SIGKILL), 25)
+    found = fitted([chunked(X) for X in views], **SHORT)
+    assert len(calls) > 30
+    assert first[0] not in client.scheduler_info()["workers"]
+    assert_same(found, fitted(views, **SHORT))
+
+
+def test_a_lost_scheduler_is_told(monkeypatch, tmp_path):
+    views, _ = made()
+    options = SHORT | {"checkpoint": tmp_path / "fit.npz"}
+    with processes() as client:
+        close = client.cluster.scheduler.close
+        calls = in_the_middle(monkeypatch, lambda: client.cluster.sync(close), 40)
+        with pytest.raises(RuntimeError, match=r"scheduler .* was lost.* checkpoint=PATH"):
+            fitted([chunked(X) for X in views], **options)
+    # the fit goes on from its checkpoint, here on threads
+    calls.clear()
+    assert_same(fitted([chunked(X) for X in views], **options), fitted(views, **SHORT))
+    assert 0 < len(calls) < 40

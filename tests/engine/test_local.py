@@ -3,8 +3,10 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from threadpoolctl import threadpool_limits
 
-from manyview.engine import LocalEngine, local
+from manyview.engine import LocalEngine, blas_threads, local
+from manyview.engine.block import from_half
 from manyview.views import as_views
 
 
@@ -195,3 +197,15 @@ def test_restricted_size():
     mask = np.array([True, False, True, False])
     assert engine.restricted_size(0, mask) == 20
     assert engine.restricted_size(1, mask) == 4
+
+
+def test_half_precision_is_widened_exactly():
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    finite = every[np.isfinite(every)]
+    np.testing.assert_array_equal(from_half(finite), finite.astype(np.float32))
+    np.testing.assert_array_equal(np.signbit(from_half(finite)), np.signbit(finite))
+
+
+def test_threads_by_default_are_those_of_blas():
+    with threadpool_limits(1, user_api="blas"):
+        assert blas_threads() == 1

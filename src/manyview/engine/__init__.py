@@ -3,7 +3,17 @@
 from manyview.engine.base import Engine
 from manyview.engine.block import Block, RowView, Sums, Update
 from manyview.engine.choose import engine_for
-from manyview.engine.local import LocalEngine
+from manyview.engine.local import LocalEngine, blas_threads
 from manyview.engine.scaling import Scaling
 
-__all__ = ["Block", "Engine", "LocalEngine", "RowView", "Scaling", "Sums", "Update", "engine_for"]
+__all__ = [
+    "Block",
+    "Engine",
+    "LocalEngine",
+    "RowView",
+    "Scaling",
+    "Sums",
+    "Update",
+    "blas_threads",
+    "engine_for",
+]

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from manyview.engine.arrays import Array, namespace, placed_like
 from manyview.engine.scaling import Folded, Pulled
 
-__all__ = ["Block", "RowView", "Sums", "Update", "row_norms"]
+__all__ = ["Block", "RowView", "Sums", "Update", "from_half", "row_norms"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 Sums: TypeAlias = tuple[Any, ...]
@@ -74,7 +74,8 @@ class RowView:
             return self
         if sp.issparse(self.x):
             return RowView(self.x.astype(dtype), self.scale)
-        return RowView(namespace(self.x).astype(self.x, dtype), self.scale)
+        x = from_half(self.x) if self.x.dtype == np.float16 else self.x
+        return RowView(namespace(x).astype(x, dtype, copy=False), self.scale)
 
 
 @dataclass
@@ -94,6 +95,25 @@ class Block:
     rows: slice
     views: list[RowView]
     state: dict[str, Any] = field(default_factory=dict)
+
+
+def from_half(x: npt.NDArray[np.float16]) -> npt.NDArray[np.float32]:
+    """Return finite numbers of half precision in single precision, by their bits.
+
+    Exact, and several times faster than NumPy's conversion, which is most of the time of a product
+    with few columns.
+
+    Examples
+    --------
+    >>> from_half(np.array([[1.5, -0.25]], dtype=np.float16))
+    array([[ 1.5 , -0.25]], dtype=float32)
+    """
+    bits = x.view(np.int16).astype(np.int32)
+    bits <<= 13
+    bits &= np.int32(-0x70002000)  # the sign, which the widening repeats, and what was shifted
+    numbers = bits.view(np.float32)
+    numbers *= np.float32(2.0**112)  # the exponents have other zeros
+    return numbers
 
 
 def row_norms(x: Array) -> npt.NDArray[np.float64]:

@@ -114,7 +114,8 @@ class Cluster:
         """Say what happened where the connection to the scheduler breaks."""
         try:
             yield
-        except (CancelledError, OSError) as error:  # a closed connection is an OSError
-            if self._client.status == "running" and isinstance(error, OSError):
-                raise  # a worker could not read its data
+        except Exception as error:
+            # what a task raised comes here too, with the client in good order
+            if self._client.status == "running" and not isinstance(error, CancelledError):
+                raise
             raise RuntimeError(_LOST.format(why=str(error) or type(error).__name__)) from error

@@ -37,6 +37,9 @@ class Recipe:
     key: Any
     given: tuple[Any, ...]
 
+    def __dask_tokenize__(self) -> object:
+        return str(self.key), [str(key) for key in self.graph]
+
     def __call__(self, values: list[Any]) -> Any:
         """Return the chunk."""
         return dask.get({**self.graph, **dict(zip(self.given, values, strict=True))}, self.key)

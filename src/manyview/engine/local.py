@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from manyview.engine.arrays import Array, to_numpy
 from manyview.engine.base import Engine
@@ -19,7 +19,7 @@ from manyview.engine.block import Block, RowView, Sums, Update, row_norms
 from manyview.engine.scaling import Scaling
 from manyview.views import Views
 
-__all__ = ["LocalEngine"]
+__all__ = ["LocalEngine", "blas_threads"]
 
 T = TypeVar("T")
 Matrix = npt.NDArray[np.floating[Any]]
@@ -43,7 +43,7 @@ class LocalEngine(Engine):
     normalize : {"rows", "columns"} or None
         Unit rows, standardised columns, or neither.
     n_threads : int
-        Threads over blocks. With one, dense products use the threads of BLAS instead.
+        Threads over blocks. With one of either, products use the threads of BLAS instead.
     scalings : list of Scaling, optional
         Column scalings found by an earlier fit, for samples that it did not see.
 
@@ -82,7 +82,7 @@ class LocalEngine(Engine):
     @contextmanager
     def running(self) -> Iterator[None]:
         """Hold the threads while a fit runs, and BLAS to one thread in each of them."""
-        if self._n_threads == 1:
+        if self._n_threads == 1 or len(self.blocks) == 1:
             yield
             return
         with threadpool_limits(1), ThreadPoolExecutor(self._n_threads) as self._pool:
@@ -167,6 +167,12 @@ class LocalEngine(Engine):
         if pool is None:
             return map(function, self.blocks)
         return _in_turn(pool, function, self.blocks, ahead=2 * self._n_threads)
+
+
+def blas_threads() -> int:
+    """Return how many threads BLAS would use, as the caller and the environment have it."""
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return max((int(pool["num_threads"]) for pool in pools), default=1)
 
 
 def _in_turn(

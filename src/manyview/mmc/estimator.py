@@ -19,7 +19,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from manyview.base import MultiViewClusterer
-from manyview.engine import Engine, engine_for
+from manyview.engine import Engine, blas_threads, engine_for
 from manyview.engine.arrays import Array, to_numpy
 from manyview.iterate import InterruptWarning
 from manyview.linalg.partition import effective_clusters
@@ -98,8 +98,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     random_state : int, RandomState instance or None, default=None
         Seed of the start.
     n_jobs : int, optional
-        Threads over blocks of rows, as in scikit-learn: -1 for all processors. By default one,
-        with dense products left to the threads of BLAS. Labels do not depend on it.
+        Threads over blocks of rows, as in scikit-learn: -1 for all processors. By default as many
+        as BLAS would use, which then has one in each. Labels do not depend on it.
     verbose : int, default=0
         1 shows a bar with the objective.
     checkpoint : path, optional
@@ -363,7 +363,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         return int(self.cluster_factors_.shape[0])
 
     def _engine(self, views: Views, **options: Any) -> Engine:
-        threads = effective_n_jobs(self.n_jobs)
+        threads = blas_threads() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
         return engine_for(views, normalize=self.normalize, n_threads=threads, **options)
 
     def _checkpoint_file(self) -> CheckpointFile | None:

@@ -31,7 +31,7 @@ Matrix = npt.NDArray[np.floating[Any]]
 
 CG_STEPS = 30
 SETTLED = 1e-2  # part of the indicator whose change in a sweep counts as none
-REFIT_SWEEPS = 3
+REFIT_SWEEPS = 2
 REFIT_STRENGTH = 5.0  # of the penalty, beside that which leaves room for labels to move
 _KEPT = ("indicator", "labels")
 

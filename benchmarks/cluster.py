@@ -1,0 +1,294 @@
+"""MMC on a cluster of two processes: overhead, memory, data on disk, bytes through the driver.
+
+``python -m benchmarks.cluster [parts] [--scale 0.1]`` prints a table. A scale below 1 makes all
+data smaller, for trying out; the bounds are meant for 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import dask.array as da
+import numpy as np
+import psutil
+from dask.sizeof import sizeof
+from distributed import Client, LocalCluster, wait
+from sklearn.exceptions import ConvergenceWarning
+
+from benchmarks.__main__ import _line
+from benchmarks.measure import Measurement
+from manyview import MMC
+from manyview.engine.dask_run import Cluster
+
+N_CLUSTERS = 5
+RANK = 20
+SWEEPS = 5
+BLOCKS = 16
+ON_DISK_BLOCKS = 100
+CAP = "700MB"
+
+
+def overhead(scale: float) -> Iterator[Measurement]:
+    """Seconds on the cluster beside those of two threads in this process; memory of the workers."""
+    n = int(2_000_000 * scale)
+    for dtype in (np.float32, np.float64):
+        shown = f"{n:,} x (60 + 40) {np.dtype(dtype).name}"
+        views = [_rows(0, n, width, dtype) for width in (60, 40)]
+        here, here_cpu = _timed(lambda views=views: _model(n_jobs=2).fit(views))
+        data = sum(X.nbytes for X in views)
+        state = _state_bytes(n, np.dtype(dtype).itemsize)
+        with _cluster() as client:
+            idle = _resident(client)
+            there = client.persist([da.from_array(X, chunks=(-(-n // BLOCKS), -1)) for X in views])
+            wait(there)
+            del views
+            with _peak_memory(client) as peak, _counted() as sizes:
+                there_s, there_cpu = _timed(lambda there=there: _model().fit(there), client)
+        yield Measurement(
+            f"time on two workers beside two threads, {shown}",
+            there_s / here,
+            1.3,
+            detail=f"{there_s:.1f} s and {here:.1f} s; of processors {there_cpu:.1f} and "
+            f"{here_cpu:.1f} s",
+        )
+        share = (data + state) / 2
+        yield Measurement(
+            f"peak memory of a worker beside its share of data and state, {shown}",
+            (max(peak) - idle) / share,
+            2.0,
+            detail=f"{max(peak) / 1e6:.0f} MB with {idle / 1e6:.0f} before; share "
+            f"{share / 1e6:.0f} MB",
+        )
+        yield Measurement(
+            f"MB through the driver in a sweep, {shown}",
+            sum(sizes) / SWEEPS / 1e6,
+            None,
+            detail=f"{len(sizes) / SWEEPS:.0f} calls, the largest {max(sizes) / 1e3:.0f} kB; the "
+            "start is counted in",
+        )
+
+
+def latency(scale: float) -> Iterator[Measurement]:
+    """Seconds of a call on blocks that are next to empty: what a call costs without work."""
+    from manyview import as_views
+    from manyview.engine.dask import DaskEngine
+
+    for blocks in (16, 128):
+        with _cluster():
+            X = da.from_array(np.random.default_rng(0).random((4 * blocks, 2)), chunks=(4, -1))
+            engine = DaskEngine(as_views([X]), normalize="rows")
+            engine.sum(_nothing)
+            seconds = []
+            for _ in range(20):
+                begin = time.perf_counter()
+                engine.sum(_nothing)
+                seconds.append(time.perf_counter() - begin)
+        yield Measurement(
+            f"ms of a call on {blocks} blocks without work", 1e3 * float(np.median(seconds)), None
+        )
+
+
+def on_disk(scale: float) -> Iterator[Measurement]:
+    """A fit of data on disk by workers whose memory is less than the data and the state."""
+    n, width = int(10_000_000 * scale), 20
+    folder = Path(tempfile.mkdtemp(prefix="manyview-cluster-"))
+    state = _state_bytes(n, 4)
+    needed = 3 * (2 * n * width * 4 + state)
+    try:
+        if shutil.disk_usage(folder).free < needed:
+            print(f"{needed / 1e9:.1f} GB are not free in {folder}: the data on disk are left out")
+            return
+        stores = [_stored(folder / f"view{v}.zarr", n, width, seed=v) for v in range(2)]
+        with _cluster(memory_limit=CAP, local_directory=str(folder)) as client:
+            there = [da.from_zarr(str(store)) for store in stores]
+            with _peak_memory(client) as peak, _counted() as sizes:
+                seconds, cpu = _timed(lambda: _model().fit(there).labels_.persist(), client)
+        data = 2 * n * width * 4
+        yield Measurement(
+            f"seconds of {SWEEPS} sweeps on {n:,} x (20 + 20) float32 on disk, workers of {CAP}",
+            seconds,
+            None,
+            detail=f"of processors {cpu:.0f} s; {data / 1e9:.2f} GB of data, "
+            f"{state / 1e9:.2f} GB of state, {len(sizes)} calls",
+        )
+        yield Measurement(
+            f"MB of the larger worker at its peak, {n:,} samples on disk",
+            max(peak) / 1e6,
+            700.0,
+        )
+    finally:
+        shutil.rmtree(folder)
+
+
+PARTS: dict[str, Callable[[float], Iterator[Measurement]]] = {
+    "latency": latency,
+    "overhead": overhead,
+    "on_disk": on_disk,
+}
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
+    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="which; all by default")
+    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of samples")
+    options = parser.parse_args()
+    missed = 0
+    for part in options.parts or PARTS:
+        for measurement in PARTS[part](options.scale):
+            print(_line(measurement), flush=True)
+            missed += measurement.kept is False
+    return 1 if missed else 0
+
+
+def _nothing(block: Any) -> tuple[int]:
+    return (block.rows.stop - block.rows.start,)
+
+
+def _model(**options: Any) -> MMC:
+    return MMC(
+        N_CLUSTERS,
+        rank=RANK,
+        init="random",
+        max_iter=SWEEPS,
+        tol=0.0,
+        patience=None,
+        random_state=0,
+        **options,
+    )
+
+
+def _state_bytes(n: int, itemsize: int) -> int:
+    """Size of what blocks keep: projections, products of others, F twice, labels, scales."""
+    return n * (itemsize * (3 * RANK + 2 * N_CLUSTERS + 2) + 8)
+
+
+def _rows(begin: int, end: int, width: int, dtype: Any, seed: int = 0) -> np.ndarray:
+    """Rows around the centres of clusters; those of each 100,000 samples are drawn together."""
+    centres = np.random.default_rng(seed).standard_normal((N_CLUSTERS, width))
+    rows = np.empty((end - begin, width), dtype)
+    for start in range(begin, end, 100_000):
+        stop = min(start + 100_000, end)
+        labels = np.random.default_rng(start).integers(0, N_CLUSTERS, stop - start)
+        drawn = np.random.default_rng([start, width, seed]).standard_normal((stop - start, width))
+        rows[start - begin : stop - begin] = centres[labels] + drawn
+    return rows
+
+
+def _stored(path: Path, n: int, width: int, seed: int) -> Path:
+    """Write a view to disk, a block at a time."""
+    import zarr
+
+    rows = -(-n // ON_DISK_BLOCKS)
+    store = zarr.open_array(
+        str(path), mode="w", shape=(n, width), chunks=(rows, width), dtype="float32"
+    )
+    for begin in range(0, n, rows):
+        end = min(begin + rows, n)
+        store[begin:end] = _rows(begin, end, width, np.float32, seed)
+    return path
+
+
+@contextmanager
+def _cluster(**options: Any) -> Iterator[Client]:
+    options = {"memory_limit": 0, **options}
+    with (
+        LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=":0", **options) as made,
+        Client(made) as client,
+    ):
+        client.run(_warmed_up)
+        yield client
+
+
+def _warmed_up() -> None:
+    """Import what a worker needs, which is not part of the work."""
+    import sklearn.cluster  # noqa: F401
+
+    import manyview.engine.dask  # noqa: F401
+
+
+def _workers(client: Client) -> list[psutil.Process]:
+    import os
+
+    return [psutil.Process(pid) for pid in client.run(os.getpid).values()]
+
+
+def _resident(client: Client) -> int:
+    return max(int(worker.memory_info().rss) for worker in _workers(client))
+
+
+@contextmanager
+def _peak_memory(client: Client) -> Iterator[list[int]]:
+    """Give the largest resident size of each worker, looked at ten times a second."""
+    workers = _workers(client)
+    peak = [0] * len(workers)
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(0.1):
+            for n, worker in enumerate(workers):
+                if worker.is_running():
+                    peak[n] = max(peak[n], int(worker.memory_info().rss))
+
+    watcher = threading.Thread(target=watch)
+    watcher.start()
+    try:
+        yield peak
+    finally:
+        done.set()
+        watcher.join()
+
+
+@contextmanager
+def _counted() -> Iterator[list[int]]:
+    """Give the bytes that come to the driver in each call."""
+    sizes: list[int] = []
+    run = Cluster.run
+
+    def counted(self: Cluster, graph: Any, fetched: Any, kept: Any) -> Any:
+        results = run(self, graph, fetched, kept)
+        sizes.append(sum(sizeof(_plain(result)) for result in results[0]))
+        return results
+
+    Cluster.run = counted  # type: ignore[method-assign]
+    try:
+        yield sizes
+    finally:
+        Cluster.run = run  # type: ignore[method-assign]
+
+
+def _plain(result: Any) -> Any:
+    """Return sums as lists of arrays, whose size is known."""
+    if isinstance(result, list | tuple):
+        return [_plain(part) for part in result]
+    return list(vars(result).values()) if hasattr(result, "plain_sum") else result
+
+
+def _timed(function: Callable[[], Any], client: Client | None = None) -> tuple[float, float]:
+    """Return the seconds of a call, and those that processors worked for it."""
+    processes = [psutil.Process(), *(_workers(client) if client else [])]
+
+    def worked() -> float:
+        times = [process.cpu_times() for process in processes if process.is_running()]
+        return sum(t.user + t.system for t in times)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        before, begin = worked(), time.perf_counter()
+        kept = function()  # results on the cluster live as long as their owner
+        seconds, cpu = time.perf_counter() - begin, worked() - before
+        del kept
+    return seconds, cpu
+
+
+if __name__ == "__main__":
+    sys.exit(main())
