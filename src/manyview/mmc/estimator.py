@@ -252,7 +252,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         penalty = penalty_named(self.penalty)
         gamma = self.gamma if saved is None else saved.gamma
         if gamma is None:
-            gamma = default_gamma(engine, penalty, self.n_clusters)
+            with engine.running():
+                gamma = default_gamma(engine, penalty, self.n_clusters)
         problem = Problem(
             penalty=penalty,
             gamma=float(gamma),
