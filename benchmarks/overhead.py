@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import tempfile
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from benchmarks.measure import Measurement, seconds_of
@@ -35,7 +37,8 @@ def run() -> Iterator[Measurement]:
         ):
             compare(methods, [dataset], repeats=REPEATS, n_jobs=1, results=results)
 
-    with threadpool_limits(1):
+    with threadpool_limits(1), warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
         bare_seconds, compared_seconds = seconds_of(bare), seconds_of(compared)
     yield Measurement(
         f"a comparison / its fits alone, {', '.join(COMPARED)} on the digits, {REPEATS} seeds",
