@@ -44,7 +44,7 @@ def overhead(scale: float) -> Iterator[Measurement]:
     for dtype in (np.float32, np.float64):
         shown = f"{n:,} x (60 + 40) {np.dtype(dtype).name}"
         views = [_rows(0, n, width, dtype) for width in (60, 40)]
-        here, here_cpu = _timed(lambda views=views: _model(n_jobs=2).fit(views))
+        here, here_cpu = _timed(lambda views=views: _model(n, n_jobs=2).fit(views))
         data = sum(X.nbytes for X in views)
         state = _state_bytes(n, np.dtype(dtype).itemsize)
         with _cluster() as client:
@@ -53,7 +53,7 @@ def overhead(scale: float) -> Iterator[Measurement]:
             wait(there)
             del views
             with _peak_memory(client) as peak, _counted() as sizes:
-                there_s, there_cpu = _timed(lambda there=there: _model().fit(there), client)
+                there_s, there_cpu = _timed(lambda there=there: _model(n).fit(there), client)
         yield Measurement(
             f"time on two workers beside two threads, {shown}",
             there_s / here,
@@ -112,7 +112,7 @@ def on_disk(scale: float) -> Iterator[Measurement]:
         with _cluster(memory_limit=CAP, local_directory=str(folder)) as client:
             there = [da.from_zarr(str(store)) for store in stores]
             with _peak_memory(client) as peak, _counted() as sizes:
-                seconds, cpu = _timed(lambda: _model().fit(there).labels_.persist(), client)
+                seconds, cpu = _timed(lambda: _model(n).fit(there).labels_.persist(), client)
         data = 2 * n * width * 4
         yield Measurement(
             f"seconds of {SWEEPS} sweeps on {n:,} x (20 + 20) float32 on disk, workers of {CAP}",
@@ -154,11 +154,14 @@ def _nothing(block: Any) -> tuple[int]:
     return (block.rows.stop - block.rows.start,)
 
 
-def _model(**options: Any) -> MMC:
+def _model(n: int, **options: Any) -> MMC:
+    """Return MMC that starts from the clusters that were drawn, a tenth of them at random."""
+    rng = np.random.default_rng(0)
+    start = np.where(rng.random(n) < 0.1, rng.integers(0, N_CLUSTERS, n), _labels(0, n))
     return MMC(
         N_CLUSTERS,
         rank=RANK,
-        init="random",
+        init=start,
         max_iter=SWEEPS,
         tol=0.0,
         patience=None,
@@ -172,15 +175,24 @@ def _state_bytes(n: int, itemsize: int) -> int:
     return n * (itemsize * (3 * RANK + 2 * N_CLUSTERS + 2) + 8)
 
 
+def _labels(begin: int, end: int) -> np.ndarray:
+    starts = range(begin, end, 100_000)
+    return np.concatenate(
+        [
+            np.random.default_rng(start).integers(0, N_CLUSTERS, min(100_000, end - start))
+            for start in starts
+        ]
+    )
+
+
 def _rows(begin: int, end: int, width: int, dtype: Any, seed: int = 0) -> np.ndarray:
     """Rows around the centres of clusters; those of each 100,000 samples are drawn together."""
     centres = np.random.default_rng(seed).standard_normal((N_CLUSTERS, width))
     rows = np.empty((end - begin, width), dtype)
     for start in range(begin, end, 100_000):
         stop = min(start + 100_000, end)
-        labels = np.random.default_rng(start).integers(0, N_CLUSTERS, stop - start)
         drawn = np.random.default_rng([start, width, seed]).standard_normal((stop - start, width))
-        rows[start - begin : stop - begin] = centres[labels] + drawn
+        rows[start - begin : stop - begin] = centres[_labels(start, stop)] + drawn
     return rows
 
 

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import count
-from operator import getitem
 from typing import Any
 from uuid import uuid4
 
@@ -21,6 +18,8 @@ from dask.sizeof import sizeof
 from manyview.engine.arrays import Array
 from manyview.engine.base import Engine
 from manyview.engine.block import RowView, Sums, Update
+from manyview.engine.dask_blocks import aligned, by_block, parts_of
+from manyview.engine.dask_graph import GraphOfCall
 from manyview.engine.dask_run import Ref, runner_for
 from manyview.engine.dask_scout import N_AHEAD, Ahead, Origin, arrays_of
 from manyview.engine.dask_sources import Source, sources_of
@@ -28,7 +27,6 @@ from manyview.engine.dask_tasks import (
     Part,
     Plan,
     Written,
-    added,
     restricted,
     scaled,
     stored,
@@ -38,11 +36,9 @@ from manyview.engine.dask_tasks import (
 )
 from manyview.engine.scaling import Scaling
 from manyview.views import Views
-from manyview.views.container import listed
 
 __all__ = ["DaskEngine"]
 
-_AT_ONCE = 8  # results that a task adds
 _SMALL = 1 << 16  # bytes of arguments that each task carries; larger ones travel once a worker
 
 
@@ -87,11 +83,10 @@ class DaskEngine(Engine):
     ) -> None:
         self.dtype = views.dtype
         self.n_samples = views.n_samples
-        arrays = _aligned(views)
+        arrays = aligned(views)
         self._chunks: tuple[int, ...] = arrays[0].chunks[0]
-        self._parts = _parts(self._chunks, self.dtype)
+        self._parts = parts_of(self._chunks, self.dtype)
         self._runner = runner_for(arrays)
-        self._names = (f"-{uuid4().hex}-{n}" for n in count())
         self._raw = [self._sources(array) for array in arrays]
         self._sources_now = list(self._raw)
         self._stored: dict[int, npt.NDArray[np.int64]] = {}
@@ -150,9 +145,8 @@ class DaskEngine(Engine):
         if not sp.issparse(self._ahead.views[v].x):
             return self.n_samples * int(np.count_nonzero(features))
         if v not in self._stored:
-            name = self._name("stored")
-            graph = {(name, n): (stored, *pair) for n, pair in enumerate(self._with_parts(v))}
-            total = self._total(graph, list(graph))
+            graph = GraphOfCall()
+            total = graph.total(graph.add("stored", [(stored, *p) for p in self._with_parts(v)]))
             ((self._stored[v],),) = self._runner.run(graph, [total], [])[0]
         return 2 * int(self._stored[v][features].sum())
 
@@ -169,7 +163,7 @@ class DaskEngine(Engine):
         self._settle()
         (refs,) = _held(self._state, name).arrays
         few = self._ahead.state[name]
-        label = self._name(name)
+        label = f"manyview-{name}-{uuid4().hex}"
         beside = (0,) * (few.ndim - 1)
         rest = iter(refs)
         graph = {
@@ -188,7 +182,7 @@ class DaskEngine(Engine):
         """Return some samples' rows of a state, in this process."""
         self._settle()
         (refs,) = _held(self._state, name).arrays
-        chosen, back = self._by_block(samples)
+        chosen, back = by_block(self._parts, samples)
         tasks = [(taken_state, refs[b], rows) for b, rows in chosen]
         return np.concatenate(self._fetched("take", tasks))[back]
 
@@ -230,52 +224,33 @@ class DaskEngine(Engine):
             row_bytes=ahead.row_bytes,
             sums_bytes=float(sizeof(list(ahead.sums))) if ahead.sums else 0.0,
         )
-        graph, results = self._tasks(plan)
+        graph = GraphOfCall()
+        results = self._tasks(plan, graph)
         columns = [results]
         if plan.sums + len(made) > 1:
-            columns = self._apart(graph, results, range(0 if plan.sums else 1, len(made) + 1))
-        total = [self._total(graph, columns.pop(0))] if plan.sums else []
+            columns = graph.take_apart(results, range(0 if plan.sums else 1, len(made) + 1))
+        total = [graph.total(columns.pop(0))] if plan.sums else []
         fetched, refs = self._runner.run(graph, total, [key for keys in columns for key in keys])
         size = len(self._parts)
         found = {which: refs[n * size : (n + 1) * size] for n, which in enumerate(made)}
         self._renew(ahead, origins, found)
         return tuple(fetched[0]) if fetched else ()
 
-    def _apart(self, graph: dict[Any, Any], results: list[Any], which: range) -> list[list[Any]]:
-        """Add tasks that take results apart, so that each part is kept and dropped by itself."""
-        name = self._name("part")
-        columns = [[(name, n, b) for b in range(len(results))] for n in which]
-        for keys in columns:
-            graph |= {
-                key: (getitem, whole, key[1]) for key, whole in zip(keys, results, strict=True)
-            }
-        return columns
-
-    def _tasks(self, plan: Plan) -> tuple[dict[Any, Any], list[Any]]:
-        """Return the tasks of a plan, and their keys in the order of the blocks."""
-        graph: dict[Any, Any] = {}
+    def _tasks(self, plan: Plan, graph: GraphOfCall) -> list[Any]:
+        """Add the tasks of a plan, and return their keys in the order of the blocks."""
         shown: Any = plan
         if self._runner.remote and sizeof([list(step.args) for step in plan.steps]) > _SMALL:
-            shown = self._name("plan")
-            graph[shown] = plan
+            (shown,) = graph.add("plan", [plan])
         held = [self._state[name] for name, _ in plan.names]
         arrays = [refs for of_name in held if of_name is not None for refs in of_name.arrays]
-        name = self._name(getattr(plan.steps[-1].kernel, "__name__", "kernel").strip("_<>"))
-        keys = [(name, b) for b in range(len(self._parts))]
-        for b, (key, part) in enumerate(zip(keys, self._parts, strict=True)):
+        tasks = []
+        for b, part in enumerate(self._parts):
             scales = [None if (s := self._scales[v]) is None else s[b] for v in plan.views]
             sources = [self._sources_now[v][b] for v in plan.views]
-            graph[key] = (worked, shown, part, sources, scales, [refs[b] for refs in arrays])
-        return graph, keys
-
-    def _total(self, graph: dict[Any, Any], keys: list[Any]) -> Any:
-        """Add tasks that add results, some at a time and in the order of the blocks."""
-        while len(keys) > 1:
-            name = self._name("added")
-            groups = [keys[n : n + _AT_ONCE] for n in range(0, len(keys), _AT_ONCE)]
-            keys = [(name, n) for n in range(len(groups))]
-            graph |= {key: (added, group) for key, group in zip(keys, groups, strict=True)}
-        return keys[0]
+            tasks.append((worked, shown, part, sources, scales, [refs[b] for refs in arrays]))
+        # words between hyphens: by these Dask tells kinds of tasks apart, and what they cost
+        kernel = getattr(plan.steps[-1].kernel, "__name__", "kernel")
+        return graph.add(kernel.strip("_<>").replace("_", "-"), tasks)
 
     def _renew(
         self, ahead: Ahead, origins: dict[Written, Origin], found: dict[Written, list[Ref]]
@@ -312,7 +287,7 @@ class DaskEngine(Engine):
         return self._kept("scale", [(scaled, *pair, normalize, h) for pair, h in pairs])
 
     def _taken(self, samples: npt.NDArray[np.intp], which: Sequence[int]) -> list[RowView]:
-        chosen, back = self._by_block(samples)
+        chosen, back = by_block(self._parts, samples)
         tasks = []
         for b, rows in chosen:
             scales = [None if (s := self._scales[v]) is None else s[b] for v in which]
@@ -326,35 +301,18 @@ class DaskEngine(Engine):
             views.append(RowView(x[back], scale))
         return views
 
-    def _by_block(
-        self, samples: npt.NDArray[np.intp]
-    ) -> tuple[list[tuple[int, npt.NDArray[np.intp]]], npt.NDArray[np.intp]]:
-        """Return which rows of which blocks samples are, and how to bring them back in order."""
-        order = np.argsort(samples, kind="stable")
-        starts = np.array([part.start for part in self._parts])
-        bounds = np.searchsorted(samples[order], [*starts, self.n_samples])
-        chosen = [
-            (b, samples[order[bounds[b] : bounds[b + 1]]] - start)
-            for b, start in enumerate(starts)
-            if bounds[b] < bounds[b + 1]
-        ]
-        return chosen, np.argsort(order)
-
     def _with_parts(self, v: int) -> Iterator[tuple[Part, Source]]:
         return zip(self._parts, self._raw[v], strict=True)
 
     def _kept(self, label: str, tasks: list[Any]) -> list[Ref]:
         """Return references to what tasks make, which may still be in the making."""
-        graph = {(name, n): task for name in [self._name(label)] for n, task in enumerate(tasks)}
-        return self._runner.run(graph, [], list(graph))[1]
+        graph = GraphOfCall()
+        return self._runner.run(graph, [], graph.add(label, tasks))[1]
 
     def _fetched(self, label: str, tasks: list[Any]) -> list[Any]:
         """Return what tasks make, in this process."""
-        graph = {(name, n): task for name in [self._name(label)] for n, task in enumerate(tasks)}
-        return self._runner.run(graph, list(graph), [])[0]
-
-    def _name(self, label: str) -> str:
-        return f"manyview-{label}{next(self._names)}"
+        graph = GraphOfCall()
+        return self._runner.run(graph, graph.add(label, tasks), [])[0]
 
 
 def _held(state: dict[str, _Held | None], name: str) -> _Held:
@@ -362,27 +320,3 @@ def _held(state: dict[str, _Held | None], name: str) -> _Held:
     if held is None:
         raise KeyError(name)
     return held
-
-
-def _aligned(views: Views) -> list[Any]:
-    """Return the arrays of views with the chunks of rows of the first."""
-    first, *others = views.arrays
-    differing = [
-        name
-        for name, array in zip(views.names[1:], others, strict=True)
-        if array.chunks[0] != first.chunks[0]
-    ]
-    if differing:
-        warnings.warn(
-            f"view(s) {listed(differing)} have other chunks of rows than view "
-            f"{views.names[0]!r} and are rechunked to its; rechunk them before, or load them so, "
-            "to save that work in every pass",
-            UserWarning,
-            stacklevel=6,
-        )
-    return [first, *(array.rechunk({0: first.chunks[0]}) for array in others)]
-
-
-def _parts(chunks: tuple[int, ...], dtype: np.dtype[Any]) -> list[Part]:
-    stops = np.cumsum(chunks).tolist()
-    return [Part(n - rows, n, dtype) for n, rows in zip(stops, chunks, strict=True) if rows]

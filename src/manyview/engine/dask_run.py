@@ -34,9 +34,6 @@ class Runner(Protocol):
     def run(self, graph: Graph, fetched: list[Any], kept: list[Any]) -> tuple[list[Any], list[Ref]]:
         """Return the results of some keys, and references to those of others."""
 
-    def fetch(self, refs: list[Ref]) -> list[Any]:
-        """Return the results that references stand for."""
-
     def working(self) -> Any:
         """Hold what the work needs while it runs."""
 
@@ -66,10 +63,6 @@ class Here:
         results = self._get(dict(graph), [*fetched, *kept])
         return list(results[: len(fetched)]), list(results[len(fetched) :])
 
-    def fetch(self, refs: list[Ref]) -> list[Any]:
-        """Return the results that references stand for."""
-        return refs
-
     def working(self) -> Any:
         """Hold BLAS to one thread in each of those of Dask."""
         return threadpool_limits(1)
@@ -96,14 +89,8 @@ class Cluster:
             # what the samples' owner hands over in this process is large, and knows it
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
                 futures = self._client.get(dict(graph), [*fetched, *kept], sync=False)
-            return self.fetch(futures[: len(fetched)]), futures[len(fetched) :]
-
-    def fetch(self, refs: list[Ref]) -> list[Any]:
-        """Return the results that references stand for."""
-        if not refs:
-            return []
-        with self._watched():
-            return list(self._client.gather(refs))
+            results = self._client.gather(futures[: len(fetched)]) if fetched else []
+            return list(results), futures[len(fetched) :]
 
     def working(self) -> Any:
         """Hold nothing: the workers have their threads."""

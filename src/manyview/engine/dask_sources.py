@@ -8,17 +8,17 @@ holds is handed over to the cluster once.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from typing import Any
-from uuid import uuid4
 
 import dask
 from dask.core import get_dependencies
 from dask.sizeof import sizeof
 
-from manyview.engine.dask_run import Graph, Ref, Runner
+from manyview.engine.dask_graph import GraphOfCall
+from manyview.engine.dask_run import Ref, Runner
 
 __all__ = ["Source", "sources_of"]
 
@@ -56,9 +56,7 @@ def sources_of(array: Any, runner: Runner) -> list[Source]:
         key: set() if _is_future(node) else set(get_dependencies(graph, key))
         for key, node in graph.items()
     }
-    users = Counter(key for row in keys for key in _ancestors(needs, row, stop=set()))
-    kept = {key for key in graph if _is_future(graph[key])}
-    kept |= {key for key, count in users.items() if count > _MOST_SHARED and needs[key]}
+    kept = {key for key in graph if _is_future(graph[key])} | _shared(needs, keys)
     recipes: dict[Any, Recipe] = {}
     for key in (key for row in keys for key in row):
         if key in kept:
@@ -78,6 +76,23 @@ def sources_of(array: Any, runner: Runner) -> list[Source]:
         return [makers[key], [refs[name] for name in recipes[key].given]]
 
     return [[source(key) for key in row] for row in keys]
+
+
+def _shared(needs: dict[Any, set[Any]], keys: list[list[Any]]) -> set[Any]:
+    """Return what too many blocks need to make it themselves, such as a mean over all of them.
+
+    What only leads to that is not counted among the needs of a block.
+    """
+    rows: dict[Any, set[int]] = {key: {n} for n, row in enumerate(keys) for key in row}
+    shared = set()
+    for key in reversed(list(TopologicalSorter(needs).static_order())):
+        of_key = rows.get(key, set())
+        if len(of_key) > _MOST_SHARED and needs[key]:
+            shared.add(key)
+            continue
+        for name in needs[key]:
+            rows.setdefault(name, set()).update(of_key)
+    return shared
 
 
 def _ancestors(needs: dict[Any, set[Any]], keys: Iterable[Any], stop: set[Any]) -> list[Any]:
@@ -110,9 +125,8 @@ def _handed_over(recipes: dict[Any, Recipe], runner: Runner) -> dict[Any, Ref]:
     """Return references to recipes: they travel once, and not with every task."""
     if not runner.remote or not recipes:
         return dict(recipes)
-    token = uuid4().hex
-    graph: Graph = {f"manyview-recipe-{token}-{n}": r for n, r in enumerate(recipes.values())}
-    _, refs = runner.run(graph, [], list(graph))
+    graph = GraphOfCall()
+    _, refs = runner.run(graph, [], graph.add("recipe", list(recipes.values())))
     return dict(zip(recipes, refs, strict=True))
 
 
