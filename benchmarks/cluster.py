@@ -34,7 +34,7 @@ N_CLUSTERS = 5
 RANK = 20
 SWEEPS = 5
 BLOCKS = 16
-ON_DISK_BLOCKS = 100
+ON_DISK_ROWS = 100_000  # of a chunk
 CAP = "700MB"
 
 
@@ -200,7 +200,7 @@ def _stored(path: Path, n: int, width: int, seed: int) -> Path:
     """Write a view to disk, a block at a time."""
     import zarr
 
-    rows = -(-n // ON_DISK_BLOCKS)
+    rows = min(ON_DISK_ROWS, -(-n // 4))
     store = zarr.open_array(
         str(path), mode="w", shape=(n, width), chunks=(rows, width), dtype="float32"
     )

@@ -109,7 +109,7 @@ def test_goes_on_after_a_kill(data, tmp_path):
 def test_an_interrupt_tells_what_is_kept(data, tmp_path):
     kept = tmp_path / "runs.jsonl"
     command = [sys.executable, "-m", "manyview", "compare", data, "--methods", "MultiNMF"]
-    command += ["--repeats", "400", "--results", kept, "--jobs", "1"]
+    command += ["--repeats", "5000", "--results", kept, "--jobs", "1"]
     process = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, text=True)
     while not kept.exists() or len(kept.read_text().splitlines()) < 3:
         assert process.poll() is None

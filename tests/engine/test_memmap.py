@@ -82,7 +82,7 @@ def test_a_fit_refers_to_the_file_and_copies_no_part_of_it_for_long(tmp_path, sp
     tracemalloc.start()
     try:
         engine = LocalEngine(as_views([view]), normalize="rows")
-        model = fitted([view], init=labels, max_iter=1, rank=4)
+        model = fitted([view], init=labels, max_iter=1, rank=4, n_jobs=1)
         model.predict([view])
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -107,7 +107,7 @@ LIMITED = """
     warnings.simplefilter("ignore")
     options = {"random_state": 0, "max_iter": 2, "tol": 0.0}
     # what libraries load or reserve on first use does not count
-    MMC(3, **options).fit(make_views(4100, 3, random_state=0).views)
+    MMC(3, **options).fit(make_views(4100, 3, n_jobs=1, random_state=0).views)
     with open("/proc/self/status") as status:
         held = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData"))
     limit = held + headroom

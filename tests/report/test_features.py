@@ -10,8 +10,10 @@ def model(plain):
     return MMC(3, rank=6, normalize=None, random_state=0).fit(plain.views)
 
 
-def test_weights_are_what_a_single_feature_adds_to_the_prediction(model):
-    # with every feature zero but one, views stand for their bias: the difference is the weight
+def test_weights_are_what_a_single_feature_adds_to_the_prediction(plain):
+    # with every feature zero but one, views stand for their bias: the difference is the weight;
+    # with this penalty predictions are those of the factors themselves
+    model = MMC(3, rank=6, normalize=None, penalty="frobenius", random_state=0).fit(plain.views)
     widths = model.n_features_in_
     nothing = [np.zeros((1, width)) for width in widths]
     for view, width in enumerate(widths):

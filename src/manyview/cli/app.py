@@ -154,13 +154,14 @@ def fit(
         ),
     ] = None,
     gamma: Annotated[
-        float,
+        float | None,
         typer.Option(
             callback=at_least(0),
             metavar="X",
             help="Weight of the penalty; more drops more features.",
+            show_default="from the scale of the data",
         ),
-    ] = 0.01,
+    ] = None,
     penalty: Annotated[
         Penalty, typer.Option(help="l21 drops features, frobenius keeps all.")
     ] = Penalty.l21,
