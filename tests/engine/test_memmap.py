@@ -105,9 +105,9 @@ LIMITED = """
     folder, headroom = sys.argv[1], int(sys.argv[2])
     init.N_LANDMARKS, local._BLOCK_BYTES = 200, 1 << 20
     warnings.simplefilter("ignore")
-    options = {"random_state": 0, "max_iter": 2, "tol": 0.0}
+    options = {"n_jobs": 1, "random_state": 0, "max_iter": 2, "tol": 0.0}
     # what libraries load or reserve on first use does not count
-    MMC(3, **options).fit(make_views(4100, 3, n_jobs=1, random_state=0).views)
+    MMC(3, **options).fit(make_views(4100, 3, random_state=0).views)
     with open("/proc/self/status") as status:
         held = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData"))
     limit = held + headroom
