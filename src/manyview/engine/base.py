@@ -120,6 +120,12 @@ class Engine(ABC):
         mean = to_numpy(scaling.unfold(pulled))[:, 0] / self.n_samples
         return mean, np.append(squares / self.n_samples, 1.0)
 
+    def _found_scalings(self, widths: list[int], normalize: str | None) -> list[Scaling]:
+        """Return the scaling of each view's columns that the samples at hand ask for."""
+        if normalize == "columns":
+            return [self.standardising(v) for v in range(len(widths))]
+        return [Scaling(width) for width in widths]
+
     def standardising(self, v: int) -> Scaling:
         """Return the scaling that gives the columns of view `v` mean 0 and variance 1."""
         total, weight = self.sum(_column_sums, v)

@@ -94,11 +94,7 @@ class DaskEngine(Engine):
         self._scales = [self._row_scales(v, normalize, views.present) for v in range(len(views))]
         first = np.arange(min(N_AHEAD, self._parts[0].stop))
         self._ahead = Ahead(slice(0, first.size), self.take(first))
-        if scalings is None:
-            scalings = [Scaling(width) for width in views.n_features]
-            if normalize == "columns":
-                scalings = [self.standardising(v) for v in range(len(views))]
-        self.scalings = scalings
+        self.scalings = scalings or self._found_scalings(views.n_features, normalize)
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -73,11 +73,7 @@ class LocalEngine(Engine):
             raw = (RowView(_rows_of(array, rows), None) for array in self._arrays)
             scaled = [_scale_rows(x, v, rows, normalize, views.present) for v, x in enumerate(raw)]
             self.blocks.append(Block(rows, scaled))
-        if scalings is None:
-            scalings = [Scaling(width) for width in views.n_features]
-            if normalize == "columns":
-                scalings = [self.standardising(v) for v in range(len(views))]
-        self.scalings = scalings
+        self.scalings = scalings or self._found_scalings(views.n_features, normalize)
 
     @contextmanager
     def running(self) -> Iterator[None]:

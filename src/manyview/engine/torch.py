@@ -124,10 +124,7 @@ class TorchEngine(LocalEngine):
             ]
             self.blocks.append(Block(rows, scaled))
         self._whole = [list(block.views) for block in self.blocks]
-        if scalings is None:
-            scalings = [Scaling(width) for width in views.n_features]
-            if normalize == "columns":
-                scalings = [self.standardising(v) for v in range(len(views))]
+        scalings = scalings or self._found_scalings(views.n_features, normalize)
         # of their own, as they keep what they bring to the device
         self.scalings = [scaling.restrict(None) for scaling in scalings]
 
