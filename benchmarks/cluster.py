@@ -33,7 +33,7 @@ from manyview.engine.dask_run import Cluster
 N_CLUSTERS = 5
 RANK = 20
 SWEEPS = 5
-BLOCKS = 16
+CHUNK_BYTES = 120_000_000  # of a chunk of the wider view, in the middle of what the docs recommend
 ON_DISK_ROWS = 100_000  # of a chunk
 CAP = "700MB"
 
@@ -42,14 +42,15 @@ def overhead(scale: float) -> Iterator[Measurement]:
     """Seconds on the cluster beside those of two threads in this process; memory of the workers."""
     n = int(2_000_000 * scale)
     for dtype in (np.float32, np.float64):
-        shown = f"{n:,} x (60 + 40) {np.dtype(dtype).name}"
+        blocks = max(2, round(n * 60 * np.dtype(dtype).itemsize / CHUNK_BYTES))
+        shown = f"{n:,} x (60 + 40) {np.dtype(dtype).name} in {blocks} chunks"
         views = [_rows(0, n, width, dtype) for width in (60, 40)]
         here, here_cpu = _timed(lambda views=views: _model(n, n_jobs=2).fit(views))
         data = sum(X.nbytes for X in views)
         state = _state_bytes(n, np.dtype(dtype).itemsize)
         with _cluster() as client:
             idle = _resident(client)
-            there = client.persist([da.from_array(X, chunks=(-(-n // BLOCKS), -1)) for X in views])
+            there = client.persist([da.from_array(X, chunks=(-(-n // blocks), -1)) for X in views])
             wait(there)
             del views
             with _peak_memory(client) as peak, _counted() as sizes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -13,7 +14,17 @@ import scipy.sparse as sp
 from manyview.engine.arrays import Array, namespace, placed_like
 from manyview.engine.scaling import Folded, Pulled
 
-__all__ = ["Block", "RowView", "Sums", "Update", "from_half", "row_norms"]
+__all__ = [
+    "Block",
+    "RowView",
+    "Sums",
+    "Update",
+    "add_sums",
+    "from_half",
+    "row_norms",
+    "rows_of",
+    "scale_rows",
+]
 
 Matrix = npt.NDArray[np.floating[Any]]
 Sums: TypeAlias = tuple[Any, ...]
@@ -133,3 +144,68 @@ def row_norms(x: Array) -> npt.NDArray[np.float64]:
     peak = np.abs(x).max(axis=1)
     safe = np.where(peak > 0, peak, 1.0)
     return np.asarray(safe * np.linalg.norm(x / safe[:, None], axis=1))
+
+
+def rows_of(array: Any, rows: slice) -> Any:
+    """Return some rows of an array or CSR array, which share its memory."""
+    if not sp.issparse(array):
+        return array[rows]
+    # a slice of a CSR array is a copy, and its constructor copies parts that are short beside
+    # the whole: attributes are set instead
+    pointers = array.indptr[rows.start : rows.stop + 1]
+    part = slice(pointers[0], pointers[-1])
+    block = sp.csr_array((rows.stop - rows.start, array.shape[1]), dtype=array.dtype)
+    block.data, block.indices = array.data[part], array.indices[part]
+    block.indptr = pointers - pointers[0]
+    return block
+
+
+def scale_rows(
+    view: RowView,
+    v: int,
+    rows: slice,
+    normalize: str | None,
+    present: npt.NDArray[np.bool_] | None,
+) -> RowView:
+    """Return rows with the factors that normalising and lacking views give them.
+
+    Parameters
+    ----------
+    view : RowView
+        Raw rows.
+    v : int
+        Which view they are of.
+    rows : slice
+        Which samples.
+    normalize : {"rows", "columns"} or None
+        Only ``"rows"`` is a matter of single rows.
+    present : ndarray of bool, shape (samples, views), or None
+        Which samples have which views.
+    """
+    scale = None
+    if normalize == "rows":
+        norms = row_norms(view.x)
+        scale = np.divide(1.0, norms, where=norms > 0, out=np.ones_like(norms))
+    if present is not None:
+        here = present[rows, v]
+        scale = here.astype(np.float64) if scale is None else scale * here
+    if scale is None:
+        return view
+    dtype = np.result_type(np.float32, view.x.dtype)
+    return RowView(view.x, np.minimum(scale, np.finfo(dtype).max).astype(dtype))
+
+
+def add_sums(results: Iterable[Sums]) -> Sums:
+    """Return the sum of results, in their order, so that threads do not change it."""
+    total: list[Any] = []
+    owned = False
+    for sums in results:
+        if not total:
+            total = list(sums)
+        elif not owned:
+            total = [a + b for a, b in zip(total, sums, strict=True)]
+            owned = True
+        else:
+            for v, more in enumerate(sums):
+                total[v] += more
+    return tuple(total)

@@ -17,7 +17,7 @@ from dask.sizeof import sizeof
 
 from manyview.engine.arrays import Array
 from manyview.engine.base import Engine
-from manyview.engine.block import RowView, Sums, Update
+from manyview.engine.block import RowView, Sums, Update, add_sums
 from manyview.engine.dask_blocks import aligned, by_block, parts_of
 from manyview.engine.dask_graph import GraphOfCall
 from manyview.engine.dask_run import Ref, runner_for
@@ -142,8 +142,9 @@ class DaskEngine(Engine):
             return self.n_samples * int(np.count_nonzero(features))
         if v not in self._stored:
             graph = GraphOfCall()
-            total = graph.total(graph.add("stored", [(stored, *p) for p in self._with_parts(v)]))
-            ((self._stored[v],),) = self._runner.run(graph, [total], [])[0]
+            counts = graph.add("stored", [(stored, *p) for p in self._with_parts(v)])
+            sums = graph.partial_sums(counts, 8.0 * features.size)
+            (self._stored[v],) = add_sums(self._runner.run(graph, sums, [])[0])
         return 2 * int(self._stored[v][features].sum())
 
     def scatter(self, name: str, values: npt.NDArray[Any]) -> None:
@@ -225,12 +226,12 @@ class DaskEngine(Engine):
         columns = [results]
         if plan.sums + len(made) > 1:
             columns = graph.take_apart(results, range(0 if plan.sums else 1, len(made) + 1))
-        total = [graph.total(columns.pop(0))] if plan.sums else []
-        fetched, refs = self._runner.run(graph, total, [key for keys in columns for key in keys])
+        sums = graph.partial_sums(columns.pop(0), plan.sums_bytes) if plan.sums else []
+        fetched, refs = self._runner.run(graph, sums, [key for keys in columns for key in keys])
         size = len(self._parts)
         found = {which: refs[n * size : (n + 1) * size] for n, which in enumerate(made)}
         self._renew(ahead, origins, found)
-        return tuple(fetched[0]) if fetched else ()
+        return add_sums(fetched)
 
     def _tasks(self, plan: Plan, graph: GraphOfCall) -> list[Any]:
         """Add the tasks of a plan, and return their keys in the order of the blocks."""

@@ -7,11 +7,12 @@ from operator import getitem
 from typing import Any
 from uuid import uuid4
 
-from manyview.engine.dask_tasks import added
+from manyview.engine.block import add_sums
 
 __all__ = ["GraphOfCall"]
 
-_AT_ONCE = 8  # results that a task adds
+_AT_ONCE = 8  # results that are added together
+_SMALL = 1 << 20  # bytes of results that the driver may add itself, which saves a task
 
 _CALLS = (f"{uuid4().hex}-{n}" for n in count())
 
@@ -34,9 +35,18 @@ class GraphOfCall(dict[Any, Any]):
         """Return the keys of parts of results, so that each is kept and dropped by itself."""
         return [self.add("part", [(getitem, key, place) for key in results]) for place in places]
 
-    def total(self, results: list[Any]) -> Any:
-        """Return the key of the sum of results: some at a time, in the order of the blocks."""
-        while len(results) > 1:
+    def partial_sums(self, results: list[Any], size: float) -> list[Any]:
+        """Return the keys of the sums of some results each, in the order of the blocks.
+
+        Parameters
+        ----------
+        results : list
+            Keys of what is added.
+        size : float
+            Bytes of one of them. If they are large, one sum is left.
+        """
+        few = _AT_ONCE if size * _AT_ONCE <= _SMALL else 1
+        while len(results) > few:
             groups = [results[n : n + _AT_ONCE] for n in range(0, len(results), _AT_ONCE)]
-            results = self.add("added", [(added, group) for group in groups])
-        return results[0]
+            results = self.add("added", [(add_sums, group) for group in groups])
+        return results

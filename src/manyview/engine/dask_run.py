@@ -79,6 +79,7 @@ class Cluster:
 
     def __init__(self, client: Any) -> None:
         self._client = client
+        self._last: list[Any] = []
 
     def run(self, graph: Graph, fetched: list[Any], kept: list[Any]) -> tuple[list[Any], list[Ref]]:
         """Return the results of some keys, and references to those of others.
@@ -89,6 +90,9 @@ class Cluster:
             # what the samples' owner hands over in this process is large, and knows it
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
                 futures = self._client.get(dict(graph), [*fetched, *kept], sync=False)
+            # results of the call before are let go only now: messages of a client are at least
+            # ten milliseconds apart, and the graph would have waited behind that one
+            self._last = futures[: len(fetched)]
             results = self._client.gather(futures[: len(fetched)]) if fetched else []
             return list(results), futures[len(fetched) :]
 

@@ -15,19 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.engine.block import Block, RowView, Sums
-from manyview.engine.local import (
-    _added,
-    _rows_of,
-    _scale_rows,
-)
+from manyview.engine.allocator import keep_freed_memory
+from manyview.engine.block import Block, RowView, Sums, add_sums, rows_of, scale_rows
 
 __all__ = [
     "Part",
     "Plan",
     "Step",
     "Written",
-    "added",
     "restricted",
     "scaled",
     "stored",
@@ -38,11 +33,9 @@ __all__ = [
 
 NO_VIEW: Any = None
 
-# Workers give memory back to the system as soon as 64 KB of it are free, and temporaries beyond
-# that are paid for page by page, each time: measured, several times the product itself.
-_TEMPORARY_BYTES = 48 << 10
+_TEMPORARY_BYTES = 1 << 20
 _CACHE_BYTES = 4 << 20
-_PIECE_ROWS = (128, 8192)
+_PIECE_ROWS = (512, 8192)
 
 
 @dataclass(frozen=True)
@@ -149,12 +142,15 @@ def worked(plan: Plan, part: Part, sources: list[Any], scales: list[Any], arrays
     arrays : list of ndarray
         Of each state that is read, its arrays.
     """
-    views = [opened(source, part.dtype) for source in sources]
+    keep_freed_memory()
+    arrays_of_views = [opened(source, part.dtype) for source in sources]
     size = part.stop - part.start
+    pieces = list(_pieces(size, arrays_of_views, plan.row_bytes, plan.sums_bytes))
+    views = [_Rows(x, pieces[0].stop) for x in arrays_of_views]
     written: list[npt.NDArray[Any]] = []
 
     def sums_of_pieces() -> Iterator[Sums]:
-        for piece in _pieces(size, views, plan.row_bytes, plan.sums_bytes):
+        for piece in pieces:
             block = _block(plan, part, piece, views, scales, arrays)
             sums: Sums = ()
             for step in plan.steps:
@@ -171,7 +167,7 @@ def worked(plan: Plan, part: Part, sources: list[Any], scales: list[Any], arrays
                 whole[piece] = result
             yield sums
 
-    total = _added(sums_of_pieces())
+    total = add_sums(sums_of_pieces())
     if not plan.sums and len(written) == 1:
         return written[0]
     return (total, *written) if written else total
@@ -199,19 +195,45 @@ def _block(
     plan: Plan,
     part: Part,
     piece: slice,
-    opened_views: list[Any],
+    rows_of_views: list[_Rows],
     scales: list[Any],
     arrays: list[Any],
 ) -> Block:
     views = [NO_VIEW] * plan.n_views
-    for v, x, scale in zip(plan.views, opened_views, scales, strict=True):
-        views[v] = RowView(_rows_of(x, piece), None if scale is None else scale[piece])
-    state = plan.state_of(_untouchable(array[piece]) for array in arrays)
+    for v, rows, scale in zip(plan.views, rows_of_views, scales, strict=True):
+        views[v] = RowView(rows.of(piece), None if scale is None else _own(scale[piece]))
+    state = plan.state_of(_own(array[piece]) for array in arrays)
     return Block(slice(part.start + piece.start, part.start + piece.stop), views, state)
 
 
-def _untouchable(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    # other tasks may share it: a kernel that wrote into it would change their results
+class _Rows:
+    """The raw rows of a view of a block, some at a time, where products are fast.
+
+    Arrays that came over the network begin anywhere in memory, and NumPy would copy them whole, and
+    slowly, at each product. Their rows are copied into one place instead, which stays in the cache.
+    """
+
+    def __init__(self, x: Any, most: int) -> None:
+        self._x = x
+        self._place = None
+        if not sp.issparse(x) and not x.flags.aligned:
+            self._place = np.empty((most, *x.shape[1:]), x.dtype)
+
+    def of(self, piece: slice) -> Any:
+        """Return the rows of a piece, good until the next one is asked for."""
+        if self._place is None:
+            return rows_of(self._x, piece)
+        place = self._place[: piece.stop - piece.start]
+        np.copyto(place, self._x[piece])
+        return place
+
+
+def _own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return an aligned array that cannot be written into.
+
+    Other tasks may share it: a kernel that wrote into it would change their results.
+    """
+    array = np.require(array, requirements="A")
     array.flags.writeable = False
     return array
 
@@ -241,9 +263,9 @@ def scaled(
     x = opened(source, part.dtype)
     found = np.empty(x.shape[0], np.result_type(np.float32, x.dtype))
     for piece in _pieces(x.shape[0], [x]):
-        view = RowView(_rows_of(x, piece), None)
+        view = RowView(rows_of(x, piece), None)
         present = None if here is None else here[:, None]
-        found[piece] = _scale_rows(view, 0, piece, normalize, present).scale
+        found[piece] = scale_rows(view, 0, piece, normalize, present).scale
     return found
 
 
@@ -267,8 +289,3 @@ def taken(part: Part, sources: list[Any], scales: list[Any], rows: npt.NDArray[n
 def taken_state(array: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
     """Return some rows of a state."""
     return np.asarray(array[rows])
-
-
-def added(results: list[Sums]) -> Sums:
-    """Return the sum of results, in their order."""
-    return _added(results)

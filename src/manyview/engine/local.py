@@ -15,7 +15,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 from manyview.engine.arrays import Array, to_numpy
 from manyview.engine.base import Engine
-from manyview.engine.block import Block, RowView, Sums, Update, row_norms
+from manyview.engine.block import Block, RowView, Sums, Update, add_sums, rows_of, scale_rows
 from manyview.engine.scaling import Scaling
 from manyview.views import Views
 
@@ -70,8 +70,8 @@ class LocalEngine(Engine):
         self._arrays = [_in_precision(array, self.dtype) for array in views.arrays]
         self.blocks = []
         for rows in _row_slices(views):
-            raw = (RowView(_rows_of(array, rows), None) for array in self._arrays)
-            scaled = [_scale_rows(x, v, rows, normalize, views.present) for v, x in enumerate(raw)]
+            raw = (RowView(rows_of(array, rows), None) for array in self._arrays)
+            scaled = [scale_rows(x, v, rows, normalize, views.present) for v, x in enumerate(raw)]
             self.blocks.append(Block(rows, scaled))
         self.scalings = scalings or self._found_scalings(views.n_features, normalize)
 
@@ -89,7 +89,7 @@ class LocalEngine(Engine):
 
     def sum(self, kernel: Callable[..., Sums], *args: Any) -> Sums:
         """Return the sums over blocks of what ``kernel(block, *args)`` returns."""
-        return _added(self._map(lambda block: kernel(block, *args)))
+        return add_sums(self._map(lambda block: kernel(block, *args)))
 
     def update(self, kernel: Callable[..., Update], *args: Any) -> Sums:
         """Put the state that ``kernel(block, *args)`` returns into each block; sum the rest.
@@ -103,7 +103,7 @@ class LocalEngine(Engine):
                 states.append(state)
                 yield sums
 
-        total = _added(sums_of(self._map(lambda block: kernel(block, *args))))
+        total = add_sums(sums_of(self._map(lambda block: kernel(block, *args))))
         self.restore(states)
         return total
 
@@ -112,7 +112,7 @@ class LocalEngine(Engine):
         if active is None and self.scalings[v].active is None:
             return
         for block in self.blocks:
-            view = RowView(_rows_of(self._arrays[v], block.rows), block.views[v].scale)
+            view = RowView(rows_of(self._arrays[v], block.rows), block.views[v].scale)
             block.views[v] = view if active is None else view.restrict(active)
         self.scalings[v] = self.scalings[v].restrict(active)
 
@@ -120,7 +120,7 @@ class LocalEngine(Engine):
         """Return how many numbers a copy of view `v` with these features only would hold."""
         array = self._arrays[v]
         if sp.issparse(array):
-            parts = (features[_rows_of(array, block.rows).indices] for block in self.blocks)
+            parts = (features[rows_of(array, block.rows).indices] for block in self.blocks)
             return 2 * sum(int(np.count_nonzero(part)) for part in parts)
         return self.n_samples * int(np.count_nonzero(features))
 
@@ -201,57 +201,8 @@ def _row_slices(views: Views) -> list[slice]:
     return [slice(n, min(n + rows, views.n_samples)) for n in range(0, views.n_samples, rows)]
 
 
-def _rows_of(array: Any, rows: slice) -> Any:
-    if not sp.issparse(array):
-        return array[rows]
-    # a slice of a CSR array is a copy, and its constructor copies parts that are short beside
-    # the whole: attributes are set instead
-    pointers = array.indptr[rows.start : rows.stop + 1]
-    part = slice(pointers[0], pointers[-1])
-    block = sp.csr_array((rows.stop - rows.start, array.shape[1]), dtype=array.dtype)
-    block.data, block.indices = array.data[part], array.indices[part]
-    block.indptr = pointers - pointers[0]
-    return block
-
-
 def _in_precision(array: Any, dtype: np.dtype[Any]) -> Any:
     if not sp.issparse(array) or array.dtype == dtype:
         return array
     parts = (array.data.astype(dtype), array.indices, array.indptr)
     return sp.csr_array(parts, shape=array.shape)
-
-
-def _scale_rows(
-    view: RowView,
-    v: int,
-    rows: slice,
-    normalize: str | None,
-    present: npt.NDArray[np.bool_] | None,
-) -> RowView:
-    scale = None
-    if normalize == "rows":
-        norms = row_norms(view.x)
-        scale = np.divide(1.0, norms, where=norms > 0, out=np.ones_like(norms))
-    if present is not None:
-        here = present[rows, v]
-        scale = here.astype(np.float64) if scale is None else scale * here
-    if scale is None:
-        return view
-    dtype = np.result_type(np.float32, view.x.dtype)
-    return RowView(view.x, np.minimum(scale, np.finfo(dtype).max).astype(dtype))
-
-
-def _added(results: Iterable[Sums]) -> Sums:
-    # always in the order of the blocks, so that threads do not change the sum
-    total: list[Any] = []
-    owned = False
-    for sums in results:
-        if not total:
-            total = list(sums)
-        elif not owned:
-            total = [a + b for a, b in zip(total, sums, strict=True)]
-            owned = True
-        else:
-            for v, more in enumerate(sums):
-                total[v] += more
-    return tuple(total)
