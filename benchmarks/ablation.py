@@ -15,16 +15,20 @@ from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from benchmarks.ablation_tables import (
+    FEWER,
     FITTED,
     PREDICTED,
     RIDGE,
     START,
+    WITH_ALL,
     Dropped,
     gain_table,
     held_out_table,
     product_table,
 )
 from benchmarks.variants import (
+    FirstFitted,
+    FirstFittedToAll,
     FittedToAll,
     FromFullStart,
     Predicted,
@@ -182,27 +186,35 @@ def variants(n_views: int) -> list[Method]:
 
 
 def split_runs(harness: Harness, dataset: Dataset, repeats: int) -> list[Run]:
-    """Score predictions for held out samples, and the labels that they get in a fit of all.
+    """Score what becomes of samples that are held out, and of those that are left.
 
-    Each split is a set of all samples, those to fit first, with the classes of the others. Runs
-    have the name of the data set and the number of the split as their seed.
+    The former are predicted, the latter fitted by themselves; both are scored in a fit of all,
+    too. Runs have the name of the data set and the number of the split as their seed.
     """
     y = np.asarray(dataset.y)
     n_first = y.size - round(HELD_OUT * y.size)
     given = {"n_all": np.unique(y).size, "n_first": n_first}
-    methods = [
+    held_out = [
         Method(FITTED, FittedToAll, given),
         Method(PREDICTED, Predicted, given),
         Method(RIDGE, PredictedByRidge, given),
     ]
-    datasets = []
-    for split in range(repeats):
-        rows = np.random.default_rng(split).permutation(y.size)
-        views = dataset.views.take(rows)
-        datasets.append(Dataset(views, y[rows[n_first:]], name=f"{dataset.name}, split {split}"))
-    numbers = {split.name: number for number, split in enumerate(datasets)}
-    runs = harness.runs(f"held out, {dataset.name}", methods, datasets, 1)
-    return [replace(run, data=dataset.name, seed=numbers[run.data]) for run in runs]
+    left = [Method(WITH_ALL, FirstFittedToAll, given), Method(FEWER, FirstFitted, given)]
+    runs = []
+    for part, rows_of_part, methods in (
+        ("held out", slice(n_first, None), held_out),
+        ("left", slice(n_first), left),
+    ):
+        datasets = []
+        for split in range(repeats):
+            rows = np.random.default_rng(split).permutation(y.size)
+            name = f"{dataset.name}, split {split}, {part}"
+            # all samples, those to fit first, with the classes of the part that is scored
+            datasets.append(Dataset(dataset.views.take(rows), y[rows[rows_of_part]], name=name))
+        numbers = {split.name: number for number, split in enumerate(datasets)}
+        found = harness.runs(f"{part}, {dataset.name}", methods, datasets, 1)
+        runs += [replace(run, data=dataset.name, seed=numbers[run.data]) for run in found]
+    return runs
 
 
 def dropped_features(dataset: Dataset) -> Dropped:

@@ -14,6 +14,7 @@ from manyview.experiment.significance import paired_differences
 NMI = "nmi_geometric"
 START = "start alone"
 FITTED, PREDICTED, RIDGE = "MMC, fit of all", "MMC, predicted", "start and ridge, predicted"
+WITH_ALL, FEWER = "those left, in a fit of all", "those left, fitted by themselves"
 EQUAL = 0.05  # points of NMI within which two means are the same
 DASH = "-"
 
@@ -72,7 +73,7 @@ def held_out_table(
     runs : sequence of Run
         Of the variants, MMC among them.
     splits : sequence of Run
-        ``FITTED``, ``PREDICTED`` and ``RIDGE``, a seed for each split.
+        ``FITTED``, ``PREDICTED``, ``RIDGE``, ``WITH_ALL`` and ``FEWER``, a seed for each split.
     dropped : mapping of str to Dropped
         By set.
 
@@ -84,18 +85,25 @@ def held_out_table(
     rows = []
     for name, features in dropped.items():
         fitted, predicted = cells.get((FITTED, name)), cells.get((PREDICTED, name))
-        apart = DASH
-        if fitted and predicted:
-            gaps = _scores(predicted, NMI) - _scores(fitted, NMI)
-            apart = f"{_signed(gaps.mean(), 1)} ± {gaps.std():.1f}"
+        apart = _apart(predicted, fitted)
+        fewer = _apart(cells.get((FEWER, name)), cells.get((WITH_ALL, name)))
         shares = ", ".join(f"{view} {share:.0%}" for view, share in features.shares.items())
         figures = [_percent(cell, NMI) for cell in (cells.get(("MMC", name)), predicted, fitted)]
         ridge = _percent(cells.get((RIDGE, name)), NMI)
-        rows.append([name, shares or DASH, *figures, apart, ridge])
+        rows.append([name, shares or DASH, *figures, apart, fewer, ridge])
     heads = ["set", "features dropped (seed 0)", "fit of all", "held out, predicted"]
-    heads += ["held out, in a fit of all", "difference", "held out, predicted by start and ridge"]
+    heads += ["held out, in a fit of all", "difference", "the others, fitted less in a fit of all"]
+    heads.append("held out, predicted by start and ridge")
     failed = [f"features of {name}: {d.error}" for name, d in dropped.items() if d.error]
     return _table(heads, rows, failed + _reasons(splits))
+
+
+def _apart(runs: Sequence[Run] | None, others: Sequence[Run] | None) -> str:
+    """Return how far two scores are apart, split by split."""
+    if not runs or not others:
+        return DASH
+    gaps = _scores(runs, NMI) - _scores(others, NMI)
+    return f"{_signed(gaps.mean(), 1)} ± {gaps.std():.1f}"
 
 
 def product_table(runs: Sequence[Run]) -> str:

@@ -34,6 +34,7 @@ N_CLUSTERS = 5
 RANK = 20
 SWEEPS = 5
 CHUNK_BYTES = 120_000_000  # of a chunk of the wider view, in the middle of what the docs recommend
+DRAWN = 50_000  # samples that are drawn together
 ON_DISK_ROWS = 100_000  # of a chunk
 CAP = "700MB"
 
@@ -50,9 +51,9 @@ def overhead(scale: float) -> Iterator[Measurement]:
         state = _state_bytes(n, np.dtype(dtype).itemsize)
         with _cluster() as client:
             idle = _resident(client)
-            there = client.persist([da.from_array(X, chunks=(-(-n // blocks), -1)) for X in views])
-            wait(there)
             del views
+            there = client.persist([_made_there(n, width, dtype, blocks) for width in (60, 40)])
+            wait(there)
             with _peak_memory(client) as peak, _counted() as sizes:
                 there_s, there_cpu = _timed(lambda there=there: _model(n).fit(there), client)
         yield Measurement(
@@ -177,31 +178,43 @@ def _state_bytes(n: int, itemsize: int) -> int:
 
 
 def _labels(begin: int, end: int) -> np.ndarray:
-    starts = range(begin, end, 100_000)
+    starts = range(begin, end, DRAWN)
     return np.concatenate(
         [
-            np.random.default_rng(start).integers(0, N_CLUSTERS, min(100_000, end - start))
+            np.random.default_rng(start).integers(0, N_CLUSTERS, min(DRAWN, end - start))
             for start in starts
         ]
     )
 
 
 def _rows(begin: int, end: int, width: int, dtype: Any, seed: int = 0) -> np.ndarray:
-    """Rows around the centres of clusters; those of each 100,000 samples are drawn together."""
+    """Rows around the centres of clusters, from a multiple of `DRAWN` on."""
     centres = np.random.default_rng(seed).standard_normal((N_CLUSTERS, width))
     rows = np.empty((end - begin, width), dtype)
-    for start in range(begin, end, 100_000):
-        stop = min(start + 100_000, end)
+    for start in range(begin, end, DRAWN):
+        stop = min(start + DRAWN, end)
         drawn = np.random.default_rng([start, width, seed]).standard_normal((stop - start, width))
         rows[start - begin : stop - begin] = centres[_labels(start, stop)] + drawn
     return rows
+
+
+def _made_there(n: int, width: int, dtype: Any, blocks: int) -> da.Array:
+    """The same rows as a Dask array: made by the workers, as those of a store would be read."""
+    rows = DRAWN * -(-n // (DRAWN * blocks))
+    chunks = (tuple(min(rows, n - begin) for begin in range(0, n, rows)), (width,))
+
+    def made(block_info: Any) -> np.ndarray:
+        (begin, end), _ = block_info[None]["array-location"]
+        return _rows(begin, end, width, dtype)
+
+    return da.map_blocks(made, chunks=chunks, dtype=dtype, meta=np.empty((0, 0), dtype))
 
 
 def _stored(path: Path, n: int, width: int, seed: int) -> Path:
     """Write a view to disk, a block at a time."""
     import zarr
 
-    rows = min(ON_DISK_ROWS, -(-n // 4))
+    rows = min(ON_DISK_ROWS, DRAWN * -(-n // (4 * DRAWN)))
     store = zarr.open_array(
         str(path), mode="w", shape=(n, width), chunks=(rows, width), dtype="float32"
     )

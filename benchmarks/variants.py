@@ -109,8 +109,8 @@ class FromFullStart(_Varied):
 
 
 @dataclass
-class _HeldOut(_Configured, ABC):
-    """Labels of the samples after the first `n_first`, to be scored against their classes.
+class _Split(_Configured, ABC):
+    """Labels of the samples after the first `n_first`, or of these, to be scored.
 
     A comparison counts the clusters in the classes that it scores against; held out samples may
     lack one, so that `n_all` is what counts.
@@ -121,32 +121,32 @@ class _HeldOut(_Configured, ABC):
 
     def fit(self, views: Any) -> Self:
         self.n_clusters = self.n_all
-        self.labels_ = self._held_out(as_views(views))
+        self.labels_ = self._labels(as_views(views))
         return self
 
     @abstractmethod
-    def _held_out(self, views: Views) -> Labels:
+    def _labels(self, views: Views) -> Labels:
         """Return the labels."""
 
 
 @dataclass
-class Predicted(_HeldOut):
+class Predicted(_Split):
     """MMC fitted to the first samples, which predicts the others."""
 
-    def _held_out(self, views: Views) -> Labels:
+    def _labels(self, views: Views) -> Labels:
         rows = np.arange(views.n_samples)
         model = self._mmc().fit(views.take(rows[: self.n_first]))
         return model.predict(views.take(rows[self.n_first :]))
 
 
 @dataclass
-class PredictedByRidge(_HeldOut):
+class PredictedByRidge(_Split):
     """A ridge classifier of the views side by side, taught the start of the first samples.
 
     As scikit-learn has it by default: what anyone could add to the start to predict with it.
     """
 
-    def _held_out(self, views: Views) -> Labels:
+    def _labels(self, views: Views) -> Labels:
         first = views.take(np.arange(self.n_first))
         start = StartAlone(self.n_clusters, self.random_state, self.normalize).fit(first)
         X = beside(scaled_arrays(views, self.normalize))
@@ -156,8 +156,24 @@ class PredictedByRidge(_HeldOut):
 
 
 @dataclass
-class FittedToAll(_HeldOut):
+class FittedToAll(_Split):
     """MMC fitted to all samples."""
 
-    def _held_out(self, views: Views) -> Labels:
+    def _labels(self, views: Views) -> Labels:
         return self._mmc().fit(views).labels_[self.n_first :]
+
+
+@dataclass
+class FirstFittedToAll(_Split):
+    """The first samples, in a fit of all."""
+
+    def _labels(self, views: Views) -> Labels:
+        return self._mmc().fit(views).labels_[: self.n_first]
+
+
+@dataclass
+class FirstFitted(_Split):
+    """The first samples, fitted by themselves."""
+
+    def _labels(self, views: Views) -> Labels:
+        return self._mmc().fit(views.take(np.arange(self.n_first))).labels_

@@ -79,6 +79,15 @@ def test_held_out_samples_are_the_last():
     assert np.array_equal(kept, fitted(3, random_state=0).labels_[60:])
 
 
+def test_those_left_are_the_first():
+    views = made().views
+    options = {"random_state": 0, "n_all": 3, "n_first": 60}
+    alone = variants.FirstFitted(2, **options).fit(views).labels_
+    assert np.array_equal(alone, MMC(3, random_state=0).fit(views.take(slice(60))).labels_)
+    beside = variants.FirstFittedToAll(2, **options).fit(views).labels_
+    assert np.array_equal(beside, fitted(3, random_state=0).labels_[:60])
+
+
 def test_the_classifier_is_taught_the_start_of_the_first():
     apart = made(separation=9.0)
     labels = variants.PredictedByRidge(2, random_state=0, n_all=3, n_first=60).fit(apart.views)

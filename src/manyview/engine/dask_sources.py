@@ -14,6 +14,7 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 import dask
+import numpy as np
 from dask.core import get_dependencies
 from dask.sizeof import sizeof
 
@@ -116,6 +117,7 @@ def _kept(
     missing = [key for key in kept if key not in refs]
     if missing:
         made_from = {key: graph[key] for key in _ancestors(needs, missing, stop=set())}
+        made_from.update((key, _handed(graph[key])) for key in missing if _held(graph[key]))
         _, made = runner.run(made_from, [], missing)
         refs.update(zip(missing, made, strict=True))
     return refs
@@ -138,6 +140,12 @@ def _held(node: Any) -> bool:
     """Whether a node of a graph is data, not a task."""
     value = getattr(node, "value", node)
     return hasattr(value, "dtype") and hasattr(value, "shape")
+
+
+def _handed(node: Any) -> Any:
+    """Return a task that lets the one who receives an array have it aligned in memory."""
+    value = getattr(node, "value", node)
+    return (np.require, value, None, "A") if isinstance(value, np.ndarray) else node
 
 
 def _literal_bytes(graph: dict[Any, Any], needs: dict[Any, set[Any]]) -> int:
