@@ -18,6 +18,8 @@ def test_beyond():
     [
         (Limits(5), "stopped at the time limit of 2 s", True),
         (Limits(2), "stopped at the time limit of 2 s", False),
+        (Limits(5), "stopped at the time limit of 2 s, with another seed", True),
+        (Limits(2), "stopped at the time limit of 2 s, with another seed", False),
         (Limits(1), "stopped at the time limit of 2 s", False),
         (Limits(bytes=1e9), "stopped at the time limit of 2 s", True),
         (Limits(), "stopped at the memory limit of 2 GB", True),

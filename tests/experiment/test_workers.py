@@ -39,6 +39,23 @@ def test_a_run_beyond_its_time_is_a_row_and_the_others_go_on():
     assert fast.n_runs == 1
 
 
+def test_what_one_seed_does_not_finish_is_not_tried_with_others():
+    methods = [SLOW, Method("RMKMC", RMKMC)]
+    begun = []
+
+    class Heard(Listener):
+        def started(self, task):
+            begun.append(task.method.name)
+
+    limits = Limits(seconds=2.0)
+    runs = compare(methods, [LARGE_DATA], repeats=3, n_jobs=1, limits=limits, listener=Heard())
+    slow = [run.error for run in runs if run.method == "slow"]
+    stopped = "stopped at the time limit of 2 s"
+    assert slow == [stopped, *[f"{stopped}, with another seed"] * 2]
+    assert begun == ["slow"] + 3 * ["RMKMC"]
+    assert all(run.scores for run in runs if run.method == "RMKMC")
+
+
 def test_a_run_beyond_its_memory_is_a_row_and_the_others_go_on():
     methods = [Method("SEC", SEC), Method("RMKMC", RMKMC)]
     data = [LARGE_DATA, DATA]

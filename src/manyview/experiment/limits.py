@@ -8,6 +8,7 @@ from dataclasses import dataclass
 __all__ = ["Limits"]
 
 _STOPPED = r"stopped at the (?P<what>time|memory) limit of (?P<limit>\S+) (s|GB)"
+_ELSEWHERE = ", with another seed"
 _ENDED = "the process"
 
 
@@ -39,9 +40,19 @@ class Limits:
             return f"stopped at the memory limit of {self.bytes / 1e9:g} GB"
         return ""
 
+    def for_other_seeds(self, error: str) -> str:
+        """Return why runs that differ by their seed only are not tried, or an empty string.
+
+        Examples
+        --------
+        >>> Limits(seconds=5).for_other_seeds("stopped at the time limit of 5 s")
+        'stopped at the time limit of 5 s, with another seed'
+        """
+        return error + _ELSEWHERE if re.fullmatch(_STOPPED, error) else ""
+
     def would_differ(self, error: str) -> bool:
         """Whether a run that failed so might not, within these limits: it had less of something."""
-        found = re.fullmatch(_STOPPED, error)
+        found = re.fullmatch(_STOPPED, error.removesuffix(_ELSEWHERE))
         if found is None:
             return error.startswith(_ENDED)
         limit = self.seconds if found["what"] == "time" else self.bytes

@@ -38,6 +38,8 @@ def perform_all(
 ) -> Iterator[Run]:
     """Do tasks, `n_jobs` at a time, and yield their runs as they are done.
 
+    Where a run goes beyond the limits, those that differ by their seed only are not tried.
+
     Parameters
     ----------
     tasks : sequence of Task
@@ -70,10 +72,23 @@ def perform_all(
                 if worker.left and worker.connection in ready:
                     yield from worker.received()
                 if worker.left:
-                    yield from worker.stopped_beyond(limits)
+                    for run in worker.stopped_beyond(limits):
+                        yield run
+                        yield from _given_up(waiting, run, limits.for_other_seeds(run.error))
     finally:
         for worker in workers:
             worker.end()
+
+
+def _given_up(waiting: deque[Task], stopped: Run, reason: str) -> Iterator[Run]:
+    """Take tasks that differ from a run by their seeds only off those that wait."""
+    if not reason:
+        return
+    for task in list(waiting):
+        runs = task.runs()
+        if runs[0].key[:-1] == stopped.key[:-1]:
+            waiting.remove(task)
+            yield from (replace(run, error=reason) for run in runs)
 
 
 @dataclass
