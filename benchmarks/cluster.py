@@ -40,13 +40,18 @@ CAP = "700MB"
 
 
 def overhead(scale: float) -> Iterator[Measurement]:
-    """Seconds on the cluster beside those of two threads in this process; memory of the workers."""
+    """Seconds on the cluster beside those of two threads in this process; memory of the workers.
+
+    The shorter of two fits each: the first in a process also pays for memory that is new to it.
+    """
     n = int(2_000_000 * scale)
     for dtype in (np.float32, np.float64):
         blocks = max(2, round(n * 60 * np.dtype(dtype).itemsize / CHUNK_BYTES))
         shown = f"{n:,} x (60 + 40) {np.dtype(dtype).name} in {blocks} chunks"
         views = [_rows(0, n, width, dtype) for width in (60, 40)]
-        here, here_cpu = _timed(lambda views=views: _model(n, n_jobs=2).fit(views))
+        here, here_cpu = min(
+            _timed(lambda views=views: _model(n, n_jobs=2).fit(views)) for _ in range(2)
+        )
         data = sum(X.nbytes for X in views)
         state = _state_bytes(n, np.dtype(dtype).itemsize)
         with _cluster() as client:
@@ -55,7 +60,9 @@ def overhead(scale: float) -> Iterator[Measurement]:
             there = client.persist([_made_there(n, width, dtype, blocks) for width in (60, 40)])
             wait(there)
             with _peak_memory(client) as peak, _counted() as sizes:
-                there_s, there_cpu = _timed(lambda there=there: _model(n).fit(there), client)
+                first = _timed(lambda there=there: _model(n).fit(there), client)
+            second = _timed(lambda there=there: _model(n).fit(there), client)
+            there_s, there_cpu = min(first, second)
         yield Measurement(
             f"time on two workers beside two threads, {shown}",
             there_s / here,

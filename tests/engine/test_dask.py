@@ -300,7 +300,9 @@ class TestRowsThatBeginAnywhereInMemory:
             seen.append(block.rows)
             return (view.x.T @ (view.scale[:, None] * block.state["s"]),)
 
-        plan = Plan((Step(kernel, (), updates=False),), 1, (0,), (("s", None),), (), 16.0, 48.0)
+        plan = Plan(
+            (Step(kernel, (), updates=False),), 1, (0,), (("s", None),), (1.0,), (), 16.0, 48.0
+        )
         part = Part(0, 2000, np.dtype(np.float64))
         given = [self.misaligned(a, order) for a in (x, scale, state)]
         (total,) = worked(plan, part, [[[given[0], []]]], [given[1]], [given[2]])

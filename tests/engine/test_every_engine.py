@@ -10,6 +10,8 @@ from sklearn.metrics import adjusted_rand_score
 
 from manyview import MMC, as_views
 from manyview.datasets import make_views
+from manyview.engine import engine_for
+from manyview.engine.arrays import namespace, to_numpy
 from manyview.mmc import init
 
 from .places import PLACES, fetched
@@ -106,6 +108,46 @@ class TestAgreement:
         found = fitted(brought([views[0], noise], place), **options)
         assert (~found.view_factors_[1][:-1].any(axis=1)).sum() > 10
         assert_same(found, fitted([views[0], noise], **options))
+
+
+@places
+class TestRescale:
+    def test_arrays_of_a_state_are_multiplied(self, place):
+        rng = np.random.default_rng(0)
+        rows, factor = rng.random((100, 4)), rng.random((5, 2))
+        engine = engine_for(as_views(brought([rows, rows], place)), normalize=None)
+        folded = [scaling.fold(engine.asarray(factor)) for scaling in engine.scalings]
+        with engine.running():
+            engine.update(_both_projected, folded)
+            engine.rescale("both", [2.0, 3.0])
+            engine.rescale("both", [0.5, 4.0])
+            engine.update(_second_kept)
+            engine.rescale("both", [1.0, 0.25])
+            (total,) = engine.sum(_summed)
+            engine.update(_second_alone)
+            kept, some = engine.gather("second"), engine.take_state("second", np.arange(3))
+        projected = rows @ factor[:-1] + factor[-1]
+        np.testing.assert_allclose(to_numpy(total), [projected.sum(), 3.0 * projected.sum()])
+        np.testing.assert_allclose(fetched(kept), 3.0 * projected)
+        np.testing.assert_allclose(some, 3.0 * projected[:3])
+
+
+def _both_projected(block, folded):
+    return {"both": [view.project(f) for view, f in zip(block.views, folded, strict=True)]}, ()
+
+
+def _second_kept(block):
+    first, second = block.state["both"]
+    return {"both": [first + 0.0, second]}, (block.rows.stop - block.rows.start,)
+
+
+def _summed(block):
+    xp = namespace(block.state["both"][0])
+    return (xp.stack([xp.sum(x) for x in block.state["both"]]),)
+
+
+def _second_alone(block):
+    return {"second": block.state["both"][1]}, ()
 
 
 @places

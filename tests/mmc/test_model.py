@@ -12,7 +12,6 @@ from manyview.mmc.model import (
     normal_kernel,
     objective,
     project_kernel,
-    rescale_kernel,
     residual_kernel,
 )
 from manyview.mmc.penalty import Frobenius, RowSparse
@@ -135,7 +134,7 @@ def test_a_zero_factor_is_not_balanced(case):
 
 def test_rescaling_blocks_scales_the_moments(case):
     c = case(0)
-    c.engine.update(rescale_kernel, [2.0, 3.0])
+    c.engine.rescale("projections", [2.0, 3.0])
     new = Moments(
         *c.engine.update(project_kernel, 0, c.engine.scalings[0].fold(2.0 * c.factors.views[0]))
     )

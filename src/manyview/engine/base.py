@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import Any
@@ -91,6 +91,10 @@ class Engine(ABC):
     def restore(self, snapshot: list[dict[str, Any]]) -> None:
         """Put back the state of a snapshot."""
 
+    def rescale(self, name: str, factors: Sequence[float]) -> None:
+        """Multiply each array of a state that is a list by a number."""
+        self.update(_rescale_kernel, name, factors)
+
     def asarray(self, values: npt.NDArray[Any]) -> Array:
         """Return NumPy values where arithmetic on factors is done: here, or on a device."""
         return values
@@ -136,6 +140,10 @@ class Engine(ABC):
         constant = deviation <= 1e-11 * np.abs(centre)  # no more than the rounding of the mean
         width = np.divide(1.0, deviation, where=~constant, out=np.zeros_like(deviation))
         return Scaling(centre.size, centre.astype(self.dtype), width.astype(self.dtype))
+
+
+def _rescale_kernel(block: Block, name: str, factors: Sequence[float]) -> Update:
+    return {name: [x * times for x, times in zip(block.state[name], factors, strict=True)]}, ()
 
 
 def _forget_kernel(block: Block, names: tuple[str, ...]) -> Update:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from operator import mul
 from typing import Any
 from uuid import uuid4
 
@@ -43,10 +44,18 @@ _SMALL = 1 << 16  # bytes of arguments that each task carries; larger ones trave
 
 
 @dataclass(frozen=True)
-class _Held:
-    """A state of all blocks: references to its arrays, those of a list one after another."""
+class _Array:
+    """An array of a state: a reference for each block, and what readers multiply it by."""
 
-    arrays: tuple[list[Ref], ...]
+    refs: list[Ref]
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A state of all blocks: its array, or those of a list."""
+
+    arrays: tuple[_Array, ...]
     listed: bool
 
 
@@ -147,22 +156,40 @@ class DaskEngine(Engine):
             (self._stored[v],) = add_sums(self._runner.run(graph, sums, [])[0])
         return 2 * int(self._stored[v][features].sum())
 
+    def rescale(self, name: str, factors: Sequence[float]) -> None:
+        """Multiply each array of a state that is a list by a number.
+
+        Only the numbers are kept: to write the arrays anew would cost more than to multiply what
+        is read of them.
+        """
+        if self._ahead.steps:
+            super().rescale(name, factors)
+            return
+        held = _held(self._state, name)
+        pairs = zip(held.arrays, factors, strict=True)
+        arrays = tuple(replace(array, factor=array.factor * times) for array, times in pairs)
+        self._state[name] = replace(held, arrays=arrays)
+        few = [x * times for x, times in zip(self._ahead.state[name], factors, strict=True)]
+        self._ahead = self._ahead.with_state(**{name: few})
+
     def scatter(self, name: str, values: npt.NDArray[Any]) -> None:
         """Give each block its rows of an array, as state."""
         self._settle()
         values = np.asarray(values)
         refs = self._kept("scatter", [values[part.rows] for part in self._parts])
-        self._state[name] = _Held((refs,), listed=False)
+        self._state[name] = _Held((_Array(refs),), listed=False)
         self._ahead = self._ahead.with_state(**{name: values[self._ahead.rows].copy()})
 
     def gather(self, name: str) -> Array:
         """Return a state of all blocks as a Dask array with the caller's chunks of rows."""
         self._settle()
-        (refs,) = _held(self._state, name).arrays
+        (held,) = _held(self._state, name).arrays
         few = self._ahead.state[name]
         label = f"manyview-{name}-{uuid4().hex}"
         beside = (0,) * (few.ndim - 1)
-        rest = iter(refs)
+        rest = iter(held.refs)
+        if held.factor != 1.0:
+            rest = ((mul, ref, held.factor) for ref in held.refs)
         graph = {
             (label, n, *beside): next(rest) if rows else np.empty((0, *few.shape[1:]), few.dtype)
             for n, rows in enumerate(self._chunks)
@@ -178,10 +205,11 @@ class DaskEngine(Engine):
     def take_state(self, name: str, samples: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
         """Return some samples' rows of a state, in this process."""
         self._settle()
-        (refs,) = _held(self._state, name).arrays
+        (held,) = _held(self._state, name).arrays
         chosen, back = by_block(self._parts, samples)
-        tasks = [(taken_state, refs[b], rows) for b, rows in chosen]
-        return np.concatenate(self._fetched("take", tasks))[back]
+        tasks = [(taken_state, held.refs[b], rows) for b, rows in chosen]
+        found = np.concatenate(self._fetched("take", tasks))[back]
+        return found if held.factor == 1.0 else found * held.factor
 
     def snapshot(self, *names: str) -> list[dict[str, Any]]:
         """Return some of the blocks' state, to be put back by :meth:`restore`.
@@ -211,18 +239,21 @@ class DaskEngine(Engine):
     def _run(self, ahead: Ahead) -> Sums:
         """Let all blocks take steps: a task a block, and a tree of tasks that add."""
         origins = ahead.renewed()
+        read = [(name, self._state[name]) for name in sorted(ahead.names_read)]
+        arrays = [array for _, held in read if held is not None for array in held.arrays]
         made = [which for which, origin in origins.items() if origin == Origin(which, new=True)]
         plan = Plan(
             steps=ahead.steps,
             n_views=len(self._raw),
             views=tuple(sorted(ahead.views_read)),
-            names=tuple((name, self._count(name)) for name in sorted(ahead.names_read)),
+            names=tuple((name, _count(held)) for name, held in read),
+            factors=tuple(array.factor for array in arrays),
             written=tuple(made),
             row_bytes=ahead.row_bytes,
             sums_bytes=float(sizeof(list(ahead.sums))) if ahead.sums else 0.0,
         )
         graph = GraphOfCall()
-        results = self._tasks(plan, graph)
+        results = self._tasks(plan, [array.refs for array in arrays], graph)
         columns = [results]
         if plan.sums + len(made) > 1:
             columns = graph.take_apart(results, range(0 if plan.sums else 1, len(made) + 1))
@@ -233,13 +264,11 @@ class DaskEngine(Engine):
         self._renew(ahead, origins, found)
         return add_sums(fetched)
 
-    def _tasks(self, plan: Plan, graph: GraphOfCall) -> list[Any]:
+    def _tasks(self, plan: Plan, arrays: list[list[Ref]], graph: GraphOfCall) -> list[Any]:
         """Add the tasks of a plan, and return their keys in the order of the blocks."""
         shown: Any = plan
         if self._runner.remote and sizeof([list(step.args) for step in plan.steps]) > _SMALL:
             (shown,) = graph.add("plan", [plan])
-        held = [self._state[name] for name, _ in plan.names]
-        arrays = [refs for of_name in held if of_name is not None for refs in of_name.arrays]
         tasks = []
         for b, part in enumerate(self._parts):
             scales = [None if (s := self._scales[v]) is None else s[b] for v in plan.views]
@@ -255,23 +284,16 @@ class DaskEngine(Engine):
         """Hold what the steps have made, by the names that they gave it."""
         before = dict(self._state)
 
-        def refs_of(which: Written) -> list[Ref]:
+        def array_of(which: Written) -> _Array:
             array, new = origins[which].array, origins[which].new
-            return found[array] if new else _held(before, array.name).arrays[array.index]
+            return _Array(found[array]) if new else _held(before, array.name).arrays[array.index]
 
         for name in ahead.written:
             value = ahead.state[name]
-            refs = tuple(refs_of(Written(name, n)) for n in range(len(arrays_of(value))))
+            arrays = tuple(array_of(Written(name, n)) for n in range(len(arrays_of(value))))
             listed = isinstance(value, list | tuple)
-            self._state[name] = None if value is None else _Held(refs, listed)
+            self._state[name] = None if value is None else _Held(arrays, listed)
         self._ahead = ahead.arrived()
-
-    def _count(self, name: str) -> int | None:
-        """Return how many arrays a state has: None for one that is no list, -1 for none."""
-        held = self._state[name]
-        if held is None:
-            return -1
-        return len(held.arrays) if held.listed else None
 
     def _row_scales(
         self, v: int, normalize: str | None, present: npt.NDArray[np.bool_] | None
@@ -310,6 +332,13 @@ class DaskEngine(Engine):
         """Return what tasks make, in this process."""
         graph = GraphOfCall()
         return self._runner.run(graph, graph.add(label, tasks), [])[0]
+
+
+def _count(held: _Held | None) -> int | None:
+    """Return how many arrays a state has: None for one that is no list, -1 for none."""
+    if held is None:
+        return -1
+    return len(held.arrays) if held.listed else None
 
 
 def _held(state: dict[str, _Held | None], name: str) -> _Held:

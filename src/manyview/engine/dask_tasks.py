@@ -74,6 +74,8 @@ class Plan:
         Views that the kernels look at; others are not read.
     names : tuple of (str, int or None)
         States that the kernels read: an array, a list of some arrays, or with -1 None.
+    factors : tuple of float
+        What the arrays of these states are multiplied by, one after another.
     written : tuple of Written
         Arrays that the block's state is renewed with.
     row_bytes : float
@@ -86,6 +88,7 @@ class Plan:
     n_views: int
     views: tuple[int, ...]
     names: tuple[tuple[str, int | None], ...]
+    factors: tuple[float, ...]
     written: tuple[Written, ...]
     row_bytes: float
     sums_bytes: float
@@ -202,7 +205,8 @@ def _block(
     views = [NO_VIEW] * plan.n_views
     for v, rows, scale in zip(plan.views, rows_of_views, scales, strict=True):
         views[v] = RowView(rows.of(piece), None if scale is None else _own(scale[piece]))
-    state = plan.state_of(_own(array[piece]) for array in arrays)
+    pairs = zip(arrays, plan.factors, strict=True)
+    state = plan.state_of(_own(array[piece], factor) for array, factor in pairs)
     return Block(slice(part.start + piece.start, part.start + piece.stop), views, state)
 
 
@@ -228,12 +232,12 @@ class _Rows:
         return place
 
 
-def _own(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return an aligned array that cannot be written into.
+def _own(array: npt.NDArray[Any], factor: float = 1.0) -> npt.NDArray[Any]:
+    """Return an array times a number, aligned, that cannot be written into.
 
     Other tasks may share it: a kernel that wrote into it would change their results.
     """
-    array = np.require(array, requirements="A")
+    array = np.require(array, requirements="A") if factor == 1.0 else array * factor
     array.flags.writeable = False
     return array
 

@@ -20,7 +20,6 @@ from manyview.mmc.model import (
     objective,
     project_all,
     project_kernel,
-    rescale_kernel,
 )
 from manyview.mmc.penalty import Frobenius, Penalty
 from manyview.mmc.updates import updated_cluster_factor, updated_view_factor
@@ -255,7 +254,7 @@ def _balanced(
     the others hold it in place.
     """
     scales = balancing_scales(factors, problem.penalty)
-    engine.update(rescale_kernel, scales[:-1])
+    engine.rescale("projections", scales[:-1])
     return factors.scaled(scales), moments.scaled(float(np.prod(scales[:-1])))
 
 

@@ -36,7 +36,6 @@ __all__ = [
     "objective",
     "project_all",
     "project_kernel",
-    "rescale_kernel",
     "residual_kernel",
 ]
 
@@ -174,13 +173,6 @@ def project_all(engine: Engine, factors: tuple[Array, ...]) -> Moments:
 def cross_moment(embedding: Array, indicator: Array) -> Array:
     """Return P'F, in double precision."""
     return product_over_rows(as_dtype(embedding, np.float64), as_dtype(indicator, np.float64))
-
-
-def rescale_kernel(block: Block, scales: list[float]) -> Update:
-    """Multiply the projection of each view by a number."""
-    projections = block.state["projections"]
-    scaled = [projection * scale for projection, scale in zip(projections, scales, strict=True)]
-    return {"projections": scaled}, ()
 
 
 def _with_others(rows: Array, others: Array | None) -> Array:
