@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,10 @@ def _torch(X: Any) -> Any:
     return torch.from_numpy(X)
 
 
+def _cuda(X: Any) -> Any:
+    return _torch(X).to("cuda")
+
+
 def _dask(X: Any) -> Any:
     import dask.array as da
 
@@ -39,7 +44,17 @@ def _dask(X: Any) -> Any:
     return da.from_array(X, chunks=(37, X.shape[1]))
 
 
+def _has_gpu() -> bool:
+    if find_spec("torch") is None:
+        return False
+    import torch
+
+    return bool(torch.cuda.is_available())
+
+
 PLACES: dict[str, Callable[[Any], Any]] = {"local": _local, "torch": _torch, "dask": _dask}
+if _has_gpu():
+    PLACES["cuda"] = _cuda
 
 
 def fetched(array: Any) -> np.ndarray:

@@ -3,7 +3,7 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 
-from manyview.linalg.embedding import graph_embedding, unit_rows
+from manyview.linalg.embedding import clear_embedding, graph_embedding, unit_rows
 
 
 def _random_graph(n, rng, density=0.1):
@@ -56,3 +56,28 @@ def test_isolated_samples_do_not_divide_by_zero():
 def test_unit_rows_leaves_zeros():
     rows = unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
     np.testing.assert_allclose(rows, [[0.6, 0.8], [0.0, 0.0]])
+
+
+class TestClearEmbedding:
+    def test_an_eigenvector_of_noise_counts_little(self):
+        # three clusters in a row, the middle one linked to both: they show in two eigenvectors
+        place = np.repeat([0.0, 1.0, 2.0], 40)
+        rng = np.random.default_rng(0)
+        weights = np.exp(-3.0 * (place[:, None] - place) ** 2) * rng.random((120, 120))
+        graph = sp.csr_array(np.triu(weights, 1) + np.triu(weights, 1).T)
+        plain = np.abs(unit_rows(graph_embedding(graph, 6, rng=rng))).mean(axis=0)
+        clear = np.abs(clear_embedding(graph, 6, rng=rng)).mean(axis=0)
+        assert (clear[3:] < 0.5 * plain[3:]).all()
+        np.testing.assert_allclose(np.linalg.norm(clear_embedding(graph, 6, rng=rng), axis=1), 1.0)
+
+    @pytest.mark.parametrize(("n", "n_components"), [(3, 3), (4, 3), (7, 4)])
+    def test_of_hardly_more_samples_than_clusters(self, n, n_components):
+        graph = sp.csr_array(np.ones((n, n)) - np.eye(n))
+        found = clear_embedding(graph, n_components, rng=np.random.default_rng(0))
+        assert found.shape == (n, n_components)
+        assert np.isfinite(found).all()
+
+    def test_pieces_are_all_alike(self):
+        graph = sp.block_diag([np.ones((3, 3)) - np.eye(3)] * 8, format="csr")
+        found = clear_embedding(sp.csr_array(graph), 2, rng=np.random.default_rng(0))
+        np.testing.assert_allclose(np.linalg.norm(found, axis=1).sum(), 6.0)

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 from manyview import as_views
 from manyview.engine import LocalEngine
 from manyview.mmc import graph as module
-from manyview.mmc.graph import find_nearest, harmonic_weights, neighbour_graph, product_kernel
+from manyview.mmc.graph import find_nearest, harmonic_weights, neighbour_graphs, product_kernel
 
 NORMALIZE = ["rows", "columns", None]
 
@@ -20,6 +20,11 @@ def made(n=90, *, sparse=False, seed=0):
 
 def engine_of(views, normalize="rows"):
     return LocalEngine(as_views(views), normalize=normalize)
+
+
+def graph_of(engine):
+    (graph,) = neighbour_graphs(engine, 3)
+    return graph
 
 
 def kernel_of(views, normalize, half_way=True):
@@ -50,7 +55,7 @@ class TestNeighbours:
         order = np.argsort(-kernel, axis=1)[:, :15]  # half of 90 / 3
         expected = np.zeros((90, 90))
         np.put_along_axis(expected, order, np.tile(harmonic_weights(15), (90, 1)), axis=1)
-        found = neighbour_graph(engine_of(views, normalize), 3)
+        found = graph_of(engine_of(views, normalize))
         np.testing.assert_allclose(found.toarray(), expected + expected.T, atol=1e-12)
 
     def test_landmarks_too(self, normalize, sparse):
@@ -63,11 +68,26 @@ class TestNeighbours:
 
     def test_whatever_the_blocks(self, normalize, sparse, monkeypatch):
         views = made(sparse=sparse)
-        whole = neighbour_graph(engine_of(views, normalize), 3)
+        whole = graph_of(engine_of(views, normalize))
         monkeypatch.setattr(LocalEngine, "chunk", 7)
         monkeypatch.setattr("manyview.engine.local._BLOCK_ROWS", (11, 11))
-        parts = neighbour_graph(engine_of(views, normalize), 3)
+        parts = graph_of(engine_of(views, normalize))
         assert abs(whole - parts).max() < 1e-12
+
+
+def test_a_shorter_reach_is_of_the_nearest_of_the_same():
+    kernel = kernel_of(made(), "rows")
+    np.fill_diagonal(kernel, -1.0)
+    expected = np.zeros((90, 90))
+    near = np.argsort(-kernel, axis=1)[:, :8]
+    np.put_along_axis(expected, near, np.tile(harmonic_weights(8), (90, 1)), axis=1)
+    whole, half = neighbour_graphs(engine_of(made()), 3, (1.0, 0.5))
+    assert abs(whole - graph_of(engine_of(made()))).max() < 1e-12
+    np.testing.assert_allclose(half.toarray(), expected + expected.T, atol=1e-12)
+
+
+def test_reaches_of_as_many_neighbours_are_one_graph():
+    assert len(neighbour_graphs(engine_of(made()), 9, (1.0, 0.5, 0.1))) == 1
 
 
 class TestWeights:
@@ -85,15 +105,15 @@ class TestWeights:
 @pytest.mark.parametrize("normalize", ["rows", None])
 def test_the_scale_of_a_view_does_not_matter(normalize):
     views = made()
-    first = neighbour_graph(engine_of(views, normalize), 3)
-    second = neighbour_graph(engine_of([1e6 * views[0], 1e-6 * views[1]], normalize), 3)
+    first = graph_of(engine_of(views, normalize))
+    second = graph_of(engine_of([1e6 * views[0], 1e-6 * views[1]], normalize))
     assert abs(first - second).max() < 1e-12
 
 
 def test_a_constant_zero_feature_changes_nothing():
     views = made()
     wider = [np.hstack([X, np.zeros((90, 2))]) for X in views]
-    plain, padded = (neighbour_graph(engine_of(given), 3) for given in (views, wider))
+    plain, padded = (graph_of(engine_of(given)) for given in (views, wider))
     assert abs(plain - padded).max() == 0
 
 

@@ -10,9 +10,11 @@ import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-__all__ = ["graph_embedding", "unit_rows"]
+__all__ = ["clear_embedding", "graph_embedding", "unit_rows"]
 
 Matrix = npt.NDArray[np.floating[Any]]
+
+_ALIKE = 1e-6  # part of an eigenvalue by which the first and the last are the same
 
 
 def graph_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generator) -> Matrix:
@@ -63,6 +65,40 @@ def graph_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generat
     except scipy.sparse.linalg.ArpackNoConvergence:
         return np.hstack([known, _dense_vectors(normalised, known, wanted)])
     return np.hstack([known, vectors[:, np.argsort(-values)]])
+
+
+def clear_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generator) -> Matrix:
+    """Return the top eigenvectors, each weighted by how far it stands above noise; unit rows.
+
+    An eigenvector counts ``1 - l_2K / l_k``, with l_k its eigenvalue and l_2K one that K clusters
+    have no use for. Where clusters show in fewer than K eigenvectors, the others are noise, and
+    rows of unit length would give it the same weight.
+
+    Parameters
+    ----------
+    adjacency : sparse array of shape (n, n)
+        Symmetric, non-negative weights.
+    n_components : int
+        Number of eigenvectors, K.
+    rng : numpy.random.Generator
+        Source of the start vector of the iteration.
+
+    Returns
+    -------
+    ndarray of shape (n, n_components)
+        The embedding.
+    """
+    more = min(2 * n_components, adjacency.shape[0])
+    vectors = graph_embedding(adjacency, more, rng=rng)
+    root = np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel())
+    scaled = np.divide(vectors.T, root, out=np.zeros_like(vectors.T), where=root > 0).T
+    values = np.maximum(np.sum(scaled * (adjacency @ scaled), axis=0), 0.0)
+    floor = values[-1] if more > n_components else 0.0
+    top = values[:n_components]
+    weights = np.divide(top - floor, top, out=np.zeros_like(top), where=top > floor)
+    if weights.max() < _ALIKE:
+        weights = np.ones_like(weights)
+    return unit_rows(vectors[:, :n_components] * weights)
 
 
 def unit_rows(rows: Matrix) -> Matrix:

@@ -8,6 +8,7 @@ loudly as signal. The scale of a view does not matter.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import reduce
 from operator import add, mul
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ import scipy.sparse as sp
 from manyview.engine import Block, Engine, RowView, Update
 from manyview.engine.arrays import Array, is_sparse, largest, namespace, placed_like
 
-__all__ = ["find_nearest", "harmonic_weights", "neighbour_graph", "product_kernel"]
+__all__ = ["find_nearest", "harmonic_weights", "neighbour_graphs", "product_kernel"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -28,12 +29,16 @@ FEWEST = 5
 _NOTHING = 1e-24  # part of the largest mean square below which a feature is constant zero
 
 
-def neighbour_graph(
-    engine: Engine, n_clusters: int, *, order: int | None = None, reach: float = 1.0
-) -> Any:
-    """Return the graph of neighbours at every scale up to half of an average cluster.
+def neighbour_graphs(
+    engine: Engine,
+    n_clusters: int,
+    reaches: Sequence[float] = (1.0,),
+    *,
+    order: int | None = None,
+) -> list[Any]:
+    """Return graphs of neighbours at every scale up to half of an average cluster, or less.
 
-    It is the mean over k of the graphs in which each sample is linked to its k nearest with a
+    Each is the mean over k of the graphs in which a sample is linked to its k nearest with a
     weight of 1/k, for k up to half of ``n_samples / n_clusters``: near samples count at every
     scale, far ones at the large scales only, and no number of neighbours has to be chosen.
 
@@ -43,23 +48,29 @@ def neighbour_graph(
         The samples.
     n_clusters : int
         Number of clusters.
+    reaches : sequence of float
+        Part of half a cluster to which neighbours are looked at, one a graph.
     order : int, optional
         Most views that the kernel multiplies; by default all.
-    reach : float
-        Part of half a cluster to which neighbours are looked at.
 
     Returns
     -------
-    csr_array of shape (n_samples, n_samples)
-        Symmetric weights.
+    list of csr_array of shape (n_samples, n_samples)
+        Symmetric weights, one for each number of neighbours that the reaches come to.
     """
     n = engine.n_samples
-    most = int(np.ceil(reach * PART_OF_CLUSTER * n / n_clusters))
-    count = min(max(most, FEWEST), n - 1)
+    most = [int(np.ceil(reach * PART_OF_CLUSTER * n / n_clusters)) for reach in reaches]
+    counts = list(dict.fromkeys(min(max(count, FEWEST), n - 1) for count in most))
     widths = [_feature_widths(engine, v) for v in range(len(engine.scalings))]
-    find_nearest(engine, np.arange(n), count, widths, order=order, itself=False)
+    find_nearest(engine, np.arange(n), max(counts), widths, order=order, itself=False)
     near = engine.take_state("near", np.arange(n))
     engine.forget("near")
+    return [_linked(near[:, :count]) for count in counts]
+
+
+def _linked(near: npt.NDArray[np.integer[Any]]) -> Any:
+    """Return the graph in which samples are linked to others, nearest first."""
+    n, count = near.shape
     weights, pointers = np.tile(harmonic_weights(count), n), np.arange(0, near.size + 1, count)
     graph = sp.csr_array((weights, near.ravel(), pointers), (n, n))
     return sp.csr_array(graph + graph.T)

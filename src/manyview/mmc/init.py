@@ -16,10 +16,10 @@ import scipy.sparse as sp
 
 from manyview.engine import Block, Engine, RowView, Scaling, Sums, Update
 from manyview.engine.arrays import Array, namespace, to_numpy
-from manyview.linalg.embedding import graph_embedding, unit_rows
 from manyview.linalg.partition import Labels, cluster_rows, indicator_of, without_empty
 from manyview.linalg.polar import inverse_square_root
-from manyview.mmc.graph import neighbour_graph
+from manyview.mmc.clearest import clearest_labels
+from manyview.mmc.graph import neighbour_graphs
 from manyview.mmc.kmeans import assigned, cluster_state, lloyd
 from manyview.mmc.landmarks import embed_by_landmarks
 
@@ -29,6 +29,7 @@ Matrix = npt.NDArray[np.floating[Any]]
 
 EXACT_LIMIT = 4000
 N_LANDMARKS = 1000
+NEAR = 1 / 16  # part of the usual number of neighbours, for a second look
 
 
 def graph_start(
@@ -41,8 +42,10 @@ def graph_start(
 ) -> None:
     """Put the clusters of the graph of the product kernel into the blocks, as ``labels``.
 
-    Up to ``EXACT_LIMIT`` samples each is linked to its nearest samples; beyond, to the nearest of
-    ``N_LANDMARKS`` random samples, so that nothing grows with the square of the number of samples.
+    Up to ``EXACT_LIMIT`` samples each is linked to its nearest samples, and a graph of the very
+    nearest is looked at, too, and taken where it shows its clusters more clearly
+    (:mod:`manyview.mmc.clearest`). Beyond, samples are linked to the nearest of ``N_LANDMARKS``
+    random samples, so that nothing grows with the square of the number of samples.
 
     Parameters
     ----------
@@ -55,17 +58,17 @@ def graph_start(
     order : int, optional
         Most views that the kernel multiplies; by default all.
     reach : float
-        Part of the usual number of neighbours that are looked at.
+        Part of the usual number of neighbours that are looked at; below 1, by one graph only.
     """
     n = engine.n_samples
     if n <= EXACT_LIMIT:
-        graph = neighbour_graph(engine, n_clusters, order=order, reach=reach)
-        embedding = graph_embedding(graph, n_clusters, rng=rng)
-        engine.scatter("embedding", unit_rows(embedding))
-    else:
-        count = min(n, max(N_LANDMARKS, 2 * n_clusters))
-        landmarks = np.sort(rng.choice(n, count, replace=False))
-        embed_by_landmarks(engine, landmarks, n_clusters, order=order, reach=reach)
+        reaches = (reach,) if reach < 1.0 else (reach, NEAR)
+        graphs = neighbour_graphs(engine, n_clusters, reaches, order=order)
+        engine.scatter("labels", clearest_labels(graphs, n_clusters, rng))
+        return
+    count = min(n, max(N_LANDMARKS, 2 * n_clusters))
+    landmarks = np.sort(rng.choice(n, count, replace=False))
+    embed_by_landmarks(engine, landmarks, n_clusters, order=order, reach=reach)
     cluster_state(engine, "embedding", n_clusters, rng)
     engine.forget("embedding")
 

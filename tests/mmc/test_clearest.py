@@ -1,0 +1,51 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manyview.metrics import clustering_accuracy
+from manyview.mmc.clearest import clearest_labels, unexplained
+
+
+def blocks(truth, across, seed=0):
+    """A graph with links of weight 1 within clusters, and of some weight across them."""
+    rng = np.random.default_rng(seed)
+    weights = np.where(truth[:, None] == truth, 1.0, across) * rng.random((truth.size, truth.size))
+    return sp.csr_array(np.triu(weights, 1) + np.triu(weights, 1).T)
+
+
+TRUTH = np.repeat(np.arange(3), 20)
+OTHER = np.tile(np.arange(3), 20)
+
+
+@pytest.fixture
+def rng():
+    return np.random.default_rng(0)
+
+
+class TestClearest:
+    def test_a_later_graph_is_taken_where_it_is_far_clearer(self, rng):
+        labels = clearest_labels([blocks(OTHER, 0.9), blocks(TRUTH, 0.01)], 3, rng)
+        assert clustering_accuracy(TRUTH, labels) == 1.0
+
+    def test_the_first_stays_where_the_later_is_not(self, rng):
+        labels = clearest_labels([blocks(OTHER, 0.1), blocks(TRUTH, 0.1)], 3, rng)
+        assert clustering_accuracy(OTHER, labels) == 1.0
+
+    def test_pieces_are_not_clusters(self, rng):
+        pieces = blocks(np.arange(60) // 10, 0.0)
+        labels = clearest_labels([blocks(TRUTH, 0.5), pieces], 3, rng)
+        assert clustering_accuracy(TRUTH, labels) == 1.0
+
+    def test_pieces_as_many_as_clusters_are(self, rng):
+        labels = clearest_labels([blocks(OTHER, 0.9), blocks(TRUTH, 0.0)], 3, rng)
+        assert clustering_accuracy(TRUTH, labels) == 1.0
+
+
+class TestUnexplained:
+    def test_all_of_it_by_a_single_cluster_and_none_by_one_a_row(self, rng):
+        rows = rng.standard_normal((10, 3))
+        assert unexplained(rows, np.zeros(10, dtype=int)) == pytest.approx(1.0)
+        assert unexplained(rows, np.arange(10)) == 0.0
+
+    def test_rows_that_are_all_the_same_leave_nothing(self):
+        assert unexplained(np.ones((4, 2)), np.array([0, 0, 1, 1])) == 0.0
