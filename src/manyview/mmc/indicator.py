@@ -107,7 +107,13 @@ class OrthogonalIndicator:
 
 
 class DiscreteIndicator:
-    """One cluster a sample: ``F[n, k] = 1 / sqrt(size_k)`` for its cluster k, else 0."""
+    """One cluster a sample: ``F[n, k] = 1 / sqrt(size_k)`` for its cluster k, else 0.
+
+    A model that does not explain all of the indicator is no authority on every sample. So the
+    step maximises ``<prediction + h F, F_new>`` with F the labels as they are: a sample moves
+    where the prediction speaks for another cluster by more than h, in units of F. By that
+    ``<prediction, F_new>`` rises no less. See :func:`_hold` for h.
+    """
 
     rounds = 20
 
@@ -118,11 +124,12 @@ class DiscreteIndicator:
     def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Move samples as long as ``sum_k S_k / sqrt(size_k)`` rises, never emptying a cluster.
 
-        S_k is the sum of the predictions for cluster k over its members. All samples that would
+        S_k is the sum of what speaks for cluster k over its members. All samples that would
         gain by a move, alone, are moved together; where that overshoots, only those that would
         gain most.
         """
-        sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters))
+        hold = _hold(factors, moments)
+        sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, hold))
         for _ in range(self.rounds):
             movers = to_numpy(engine.update(_propose_kernel, sizes, sums, _GAINS)[0])
             if not movers[0]:
@@ -199,8 +206,21 @@ def _prediction(block: Block, clusters: Array) -> Array:
     return interaction(block.state["projections"]) @ clusters.T
 
 
-def _tally_kernel(block: Block, clusters: Array) -> Update:
-    prediction = _prediction(block, clusters)
+def _hold(factors: Factors, moments: Moments) -> float:
+    """Return how much the labels as they are count beside the prediction: ``u (1 - u)^2``.
+
+    u is the part of the indicator that the model leaves unexplained, beside what the sizes of the
+    clusters explain by themselves, one of K dimensions. The prediction for the own cluster is
+    1 - u on average. Nothing holds the labels where the model explains all of them, nor where
+    it explains nothing: what is left of it then is what the caller's choice of a model allows.
+    """
+    dimensions = max(len(factors.clusters) - 1, 1)
+    unexplained = min(moments.misfit(factors.clusters) / dimensions, 1.0)
+    return unexplained * (1.0 - unexplained) ** 2
+
+
+def _tally_kernel(block: Block, clusters: Array, hold: float = 0.0) -> Update:
+    prediction = _prediction(block, clusters) + hold * block.state["indicator"]
     return {"prediction": prediction}, _tally(block.state["labels"], prediction)
 
 
