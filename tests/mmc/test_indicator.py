@@ -3,7 +3,7 @@ from itertools import product
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from manyview.linalg.partition import indicator_of
@@ -98,6 +98,29 @@ class TestDiscrete:
             moved[n] = k
             if np.bincount(moved, minlength=3).min() > 0:
                 assert criterion(prediction, moved, 3) <= best + 1e-6 * abs(best)
+
+    @seeds
+    def test_a_model_that_explains_in_part_holds_labels(self, case, seed):
+        c = case(seed)
+        labels = c.rng.permutation(np.arange(24) % 3)
+        start_discrete(c, labels)
+        best = np.linalg.lstsq(c.P, indicator_of(labels, 3), rcond=None)[0].T
+        c.factors = c.factors.with_clusters(best)
+        unexplained = c.moments.misfit(best) / 2
+        assume(0.0 < unexplained < 1.0)
+        step = DiscreteIndicator()
+        step.rounds = 200
+        step.update(c.engine, c.factors, c.moments)
+        new, prediction = c.engine.gather("labels"), c.P @ best.T
+        held = prediction + unexplained * (1 - unexplained) ** 2 * indicator_of(labels, 3)
+        reached = criterion(held, new, 3)
+        # the prediction itself does not lose by it, so that the objective falls
+        assert criterion(prediction, new, 3) >= criterion(prediction, labels, 3) - 1e-9
+        for n, k in product(range(24), range(3)):
+            moved = new.copy()
+            moved[n] = k
+            if np.bincount(moved, minlength=3).min() > 0:
+                assert criterion(held, moved, 3) <= reached + 1e-6 * abs(reached)
 
     def test_perfect_prediction_is_recovered(self, case):
         c = case(0, rank=3, widths=(4, 3))
