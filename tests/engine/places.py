@@ -26,7 +26,7 @@ def _torch(X: Any) -> Any:
         csr = sp.csr_array(X)
         parts = (torch.from_numpy(part) for part in (csr.indptr, csr.indices, csr.data))
         with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta")
+            warnings.filterwarnings("ignore", "Sparse (CSR tensor support|invariant checks)")
             return torch.sparse_csr_tensor(*parts, size=csr.shape, check_invariants=True)
     return torch.from_numpy(X)
 
