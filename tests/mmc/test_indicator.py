@@ -108,7 +108,7 @@ class TestDiscrete:
         c.factors = c.factors.with_clusters(best)
         unexplained = c.moments.misfit(best) / 2
         assume(0.0 < unexplained < 1.0)
-        step = DiscreteIndicator()
+        step = DiscreteIndicator(holds=True)
         step.rounds = 200
         step.update(c.engine, c.factors, c.moments)
         new, prediction = c.engine.gather("labels"), c.P @ best.T

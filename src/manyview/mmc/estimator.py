@@ -28,7 +28,14 @@ from manyview.mmc.checkpoint_file import CheckpointFile
 from manyview.mmc.defaults import default_gamma, default_rank
 from manyview.mmc.fit import Fitted, Problem, begin, carry_on, refit
 from manyview.mmc.indicator import Indicator, indicator_named
-from manyview.mmc.init import as_labels, given_start, graph_start, kmeans_start, random_start
+from manyview.mmc.init import (
+    as_labels,
+    given_start,
+    graph_start,
+    is_exact_graph,
+    kmeans_start,
+    random_start,
+)
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.kmeans import cluster_sizes
 from manyview.mmc.model import Factors
@@ -257,7 +264,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         problem = Problem(
             penalty=penalty,
             gamma=float(gamma),
-            indicator=indicator_named(self.indicator),
+            indicator=indicator_named(
+                self.indicator, holds=is_exact_graph(self.init, checked.n_samples)
+            ),
             max_iter=self.max_iter,
             tol=self.tol,
             patience=self.patience,

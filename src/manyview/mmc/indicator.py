@@ -109,11 +109,18 @@ class OrthogonalIndicator:
 class DiscreteIndicator:
     """One cluster a sample: ``F[n, k] = 1 / sqrt(size_k)`` for its cluster k, else 0.
 
-    A model that does not explain all of the indicator is no authority on every sample. So the
-    step maximises ``<prediction + h F, F_new>`` with F the labels as they are: a sample moves
-    where the prediction speaks for another cluster by more than h, in units of F. By that
-    ``<prediction, F_new>`` rises no less. See :func:`_hold` for h.
+    Parameters
+    ----------
+    holds : bool
+        Whether labels as they are count beside the prediction: a model that explains the indicator
+        in part is no authority on every sample, and the labels of a good start are one, too. The
+        step then maximises ``<prediction + h F, F_new>`` with F as it is, h of :func:`_hold`:
+        a sample moves where the prediction speaks for another cluster by more than h, in units of
+        F. By that ``<prediction, F_new>`` does not fall, so that neither way J rises.
     """
+
+    def __init__(self, *, holds: bool = False) -> None:
+        self._holds = holds
 
     rounds = 20
 
@@ -128,7 +135,7 @@ class DiscreteIndicator:
         gain by a move, alone, are moved together; where that overshoots, only those that would
         gain most.
         """
-        hold = _hold(factors, moments)
+        hold = _hold(factors, moments) if self._holds else 0.0
         sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, hold))
         for _ in range(self.rounds):
             movers = to_numpy(engine.update(_propose_kernel, sizes, sums, _GAINS)[0])
@@ -155,13 +162,9 @@ class DiscreteIndicator:
         return JoiningReadout(sizes, sums)
 
 
-def indicator_named(name: str) -> Indicator:
-    """Return the indicator that the estimator's parameter names."""
-    kinds: dict[str, type[Indicator]] = {
-        "discrete": DiscreteIndicator,
-        "orthogonal": OrthogonalIndicator,
-    }
-    return kinds[name]()
+def indicator_named(name: str, *, holds: bool = False) -> Indicator:
+    """Return the indicator that the estimator's parameter names; `holds` is of the discrete one."""
+    return DiscreteIndicator(holds=holds) if name == "discrete" else OrthogonalIndicator()
 
 
 def _rank_tolerance(engine: Engine) -> float:

@@ -23,13 +23,28 @@ from manyview.mmc.graph import neighbour_graphs
 from manyview.mmc.kmeans import assigned, cluster_state, lloyd
 from manyview.mmc.landmarks import embed_by_landmarks
 
-__all__ = ["as_labels", "given_start", "graph_start", "kmeans_start", "random_start"]
+__all__ = [
+    "as_labels",
+    "given_start",
+    "graph_start",
+    "is_exact_graph",
+    "kmeans_start",
+    "random_start",
+]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
 EXACT_LIMIT = 4000
 N_LANDMARKS = 1000
 NEAR = 1 / 16  # part of the usual number of neighbours, for a second look
+
+
+def is_exact_graph(init: Any, n_samples: int) -> bool:
+    """Whether a start compares all samples with each other, and is trusted for it.
+
+    Labels by landmarks, by k-means or from elsewhere are rougher.
+    """
+    return isinstance(init, str) and init == "graph" and n_samples <= EXACT_LIMIT
 
 
 def graph_start(
