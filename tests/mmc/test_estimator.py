@@ -367,20 +367,6 @@ class TestStarts:
         many = fitted(views, init="random", n_init=6)
         assert many.objective_[-1] <= one.objective_[-1]
 
-    def test_a_collapse_is_ranked_last(self):
-        fine = module._Candidate(_WithObjective(2.0), *[None] * 4, collapsed=False)
-        collapsed = module._Candidate(_WithObjective(0.1), *[None] * 4, collapsed=True)
-        assert fine.beats(collapsed, by=0.0)
-        assert not collapsed.beats(fine, by=0.0)
-
-    def test_a_start_must_be_better_by_a_part(self):
-        first, second = (
-            module._Candidate(_WithObjective(value), *[None] * 4, collapsed=False)
-            for value in (2.0, 1.9)
-        )
-        assert second.beats(first, by=0.0)
-        assert not second.beats(first, by=0.1)
-
     def test_the_zero_model_is_warned_of(self):
         views, _ = blobs()
         with pytest.warns(ConvergenceWarning, match=r"gamma=1e\+03 is too large.*smaller gamma"):
@@ -416,11 +402,6 @@ class TestStarts:
         views = [rng.standard_normal((20, 3)), rng.standard_normal((20, 2))]
         F = fitted(views, k=k, indicator="orthogonal").indicator_
         np.testing.assert_allclose(F.T @ F, np.eye(k), atol=1e-9)
-
-
-class _WithObjective:
-    def __init__(self, value):
-        self.objective = [value]
 
 
 class TestErrors:

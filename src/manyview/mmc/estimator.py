@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from copy import copy
-from dataclasses import dataclass
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -20,13 +19,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, blas_threads, engine_for
-from manyview.engine.arrays import Array, to_numpy
+from manyview.engine.arrays import to_numpy
 from manyview.iterate import InterruptWarning
-from manyview.linalg.partition import effective_clusters
+from manyview.mmc.candidate import Candidate, carried_through
 from manyview.mmc.checkpoint import Checkpoint, deciding, identity_of, resumed
 from manyview.mmc.checkpoint_file import CheckpointFile
 from manyview.mmc.defaults import default_gamma, default_rank
-from manyview.mmc.fit import Fitted, Problem, begin, carry_on, refit
+from manyview.mmc.fit import Fitted, Problem, begin
 from manyview.mmc.indicator import Indicator, indicator_named
 from manyview.mmc.init import (
     as_labels,
@@ -37,10 +36,9 @@ from manyview.mmc.init import (
     random_start,
 )
 from manyview.mmc.initial_factors import start_factors
-from manyview.mmc.kmeans import cluster_sizes
 from manyview.mmc.model import Factors
 from manyview.mmc.penalty import penalty_named
-from manyview.mmc.readout import Readout, predict_samples
+from manyview.mmc.readout import predict_samples
 from manyview.progress import ProgressBar
 from manyview.views import Views, check_scale
 
@@ -48,7 +46,6 @@ __all__ = ["MMC"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-_NOTHING = 1e-3  # part of the indicator explained, below which the model is the zero model
 _STARTS = {"kmeans": kmeans_start, "random": random_start}
 
 
@@ -272,7 +269,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             patience=self.patience,
         )
         starts = self.n_init if isinstance(self.init, str) else 1
-        best: _Candidate | None = None
+        best: Candidate | None = None
         interrupted = False
         with (
             engine.running(),
@@ -283,7 +280,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                     engine.restrict(v, None)
                 try:
                     first = self._first(engine, problem, rank, rng, start, saved)
-                    candidate = _carried_through(engine, problem, first, rng, bar, start, file)
+                    candidate = carried_through(engine, problem, first, rng, bar, start, file)
                 except KeyboardInterrupt:
                     if best is None:
                         raise
@@ -431,9 +428,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         if given is not None and self.indicator == "orthogonal":
             engine.scatter("indicator", given.astype(engine.dtype))
 
-    def _record(
-        self, best: _Candidate, engine: Engine, problem: Problem, interrupted: bool
-    ) -> None:
+    def _record(self, best: Candidate, engine: Engine, problem: Problem, interrupted: bool) -> None:
         fitted = best.fitted
         self.labels_ = best.labels
         self.indicator_ = best.indicator
@@ -448,7 +443,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         message = None
         if interrupted:
             message = f"interrupted: the result is the best so far, that of {self.n_iter_} sweeps"
-        elif fitted.explained < _NOTHING:
+        elif fitted.is_zero:
             message = (
                 f"gamma={problem.gamma:.3g} is too large for these views: every factor went to "
                 "zero, and the labels are what was left of the start. Use a smaller gamma"
@@ -461,50 +456,3 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         if message is not None:
             kind = InterruptWarning if interrupted else ConvergenceWarning
             warnings.warn(message, kind, stacklevel=3)
-
-
-@dataclass(frozen=True)
-class _Candidate:
-    """A start carried through, and where it stands among others."""
-
-    fitted: Fitted
-    labels: Array
-    indicator: Array
-    predictor: Factors
-    readout: Readout
-    collapsed: bool
-
-    def beats(self, other: _Candidate, by: float) -> bool:
-        """Whether it has clusters where another has not, or a lower objective by a part of it."""
-        if self.collapsed != other.collapsed:
-            return other.collapsed
-        return self.fitted.objective[-1] < (1.0 - by) * other.fitted.objective[-1]
-
-
-def _carried_through(
-    engine: Engine,
-    problem: Problem,
-    first: Fitted,
-    rng: np.random.Generator,
-    bar: ProgressBar,
-    start: int,
-    file: CheckpointFile | None,
-) -> _Candidate:
-    n_clusters = first.factors.clusters.shape[0]
-    started_with = effective_clusters(cluster_sizes(engine, n_clusters))
-    offset = start * problem.max_iter
-    fitted = carry_on(
-        engine,
-        problem,
-        first,
-        on_sweep=lambda sweep, value: bar.step(offset + sweep, f"objective {value:.6g}"),
-        keep=lambda fitted: file is not None and file.keep(engine, problem, fitted, rng),
-    )
-    refitted, moments = refit(engine, problem, fitted)
-    predictor = Factors(tuple(map(to_numpy, refitted.views)), refitted.clusters)
-    readout = problem.indicator.read(engine, refitted, moments, rng)
-    # clusters of very unequal size where the start had none is how a collapse looks
-    ended_with = effective_clusters(cluster_sizes(engine, n_clusters))
-    collapsed = ended_with < 0.5 * started_with or fitted.explained < _NOTHING
-    labels, indicator = engine.gather("labels"), engine.gather("indicator")
-    return _Candidate(fitted, labels, indicator, predictor, readout, collapsed)

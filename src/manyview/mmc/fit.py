@@ -32,6 +32,7 @@ CG_STEPS = 30
 SETTLED = 1e-2  # part of the indicator whose change in a sweep counts as none
 REFIT_SWEEPS = 2
 REFIT_STRENGTH = 5.0  # of the penalty, beside that which leaves room for labels to move
+_NOTHING = 1e-3  # part of the indicator explained, below which the model is the zero model
 _KEPT = ("indicator", "labels")
 
 
@@ -92,6 +93,11 @@ class Fitted:
         """Part of the indicator's squared norm that the model explains; 0 for the zero model."""
         clusters = self.factors.clusters
         return 1.0 - self.moments.misfit(clusters) / float(clusters.shape[0])
+
+    @property
+    def is_zero(self) -> bool:
+        """Whether the model explains next to nothing."""
+        return self.explained < _NOTHING
 
 
 def fit(

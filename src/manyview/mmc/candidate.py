@@ -1,0 +1,102 @@
+"""A start carried through its sweeps, and which of several is the best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from manyview.engine import Engine
+from manyview.engine.arrays import Array, to_numpy
+from manyview.linalg.partition import effective_clusters
+from manyview.mmc.checkpoint_file import CheckpointFile
+from manyview.mmc.fit import Fitted, Problem, carry_on, refit
+from manyview.mmc.kmeans import cluster_sizes
+from manyview.mmc.model import Factors
+from manyview.mmc.readout import Readout
+from manyview.progress import ProgressBar
+
+__all__ = ["Candidate", "carried_through"]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A start carried through, and where it stands among others.
+
+    Attributes
+    ----------
+    fitted : Fitted
+    labels, indicator : array
+        Of all samples, where these are.
+    predictor : Factors
+        What predicts other samples.
+    readout : Readout
+        How a prediction becomes a label.
+    collapsed : bool
+        Whether clusters or the model were lost on the way.
+    """
+
+    fitted: Fitted
+    labels: Array
+    indicator: Array
+    predictor: Factors
+    readout: Readout
+    collapsed: bool
+
+    def beats(self, other: Candidate, by: float) -> bool:
+        """Whether it has clusters where another has not, or a lower objective by a part of it."""
+        if self.collapsed != other.collapsed:
+            return other.collapsed
+        return self.fitted.objective[-1] < (1.0 - by) * other.fitted.objective[-1]
+
+
+def carried_through(
+    engine: Engine,
+    problem: Problem,
+    first: Fitted,
+    rng: np.random.Generator,
+    bar: ProgressBar,
+    start: int,
+    file: CheckpointFile | None,
+) -> Candidate:
+    """Sweep from a start on, and read labels and a rule for other samples off the result.
+
+    Parameters
+    ----------
+    engine : Engine
+        The samples, with the state of the start.
+    problem : Problem
+        What is minimised.
+    first : Fitted
+        The fit before its first sweep, or where it was written down.
+    rng : numpy.random.Generator
+        Source of all that is random.
+    bar : ProgressBar
+        Is told of every sweep.
+    start : int
+        Which start it is.
+    file : CheckpointFile or None
+        Where the fit is written down.
+
+    Returns
+    -------
+    Candidate
+    """
+    n_clusters = first.factors.clusters.shape[0]
+    started_with = effective_clusters(cluster_sizes(engine, n_clusters))
+    offset = start * problem.max_iter
+    fitted = carry_on(
+        engine,
+        problem,
+        first,
+        on_sweep=lambda sweep, value: bar.step(offset + sweep, f"objective {value:.6g}"),
+        keep=lambda fitted: file is not None and file.keep(engine, problem, fitted, rng),
+    )
+    refitted, moments = refit(engine, problem, fitted)
+    predictor = Factors(tuple(map(to_numpy, refitted.views)), refitted.clusters)
+    readout = problem.indicator.read(engine, refitted, moments, rng)
+    # clusters of very unequal size where the start had none is how a collapse looks
+    ended_with = effective_clusters(cluster_sizes(engine, n_clusters))
+    collapsed = ended_with < 0.5 * started_with or fitted.is_zero
+    labels, indicator = engine.gather("labels"), engine.gather("indicator")
+    return Candidate(fitted, labels, indicator, predictor, readout, collapsed)
