@@ -115,9 +115,32 @@ def test_defaults_are_those_of_the_estimator() -> None:
     ours = {name: p.default for name, p in inspect.signature(fit).parameters.items()}
     theirs = MMC(n_clusters=2).get_params()
     shared = set(ours) & set(theirs) - {"n_clusters"}
-    others = {"checkpoint", "checkpoint_every", "order", "patience"}  # for Python alone
-    assert set(theirs) - shared == {"n_clusters", "random_state", "verbose"} | others
+    others = {"n_clusters", "random_state", "verbose", "checkpoint_every"}
+    assert set(theirs) - shared == others
     assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}
+
+
+def test_fit_takes_the_name_of_a_set(tmp_path: Path) -> None:
+    result = run("fit", "digits", "-k", 10, "--max-iter", 1, "-o", tmp_path / "labels.csv")
+    assert result.exit_code == 0
+    assert len((tmp_path / "labels.csv").read_text().splitlines()) == 1798
+
+
+def test_a_name_that_is_none_is_told_with_the_nearest(tmp_path: Path) -> None:
+    result = run("fit", "digit", "-k", 10, "-o", tmp_path / "labels.csv")
+    assert result.exit_code == 2
+    assert "did you mean digits?" in plain(result.stderr)
+
+
+def test_fit_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+    kept = tmp_path / "fit.ckpt"
+    options = ["digits", "-k", 10, "--patience", 0, "--tol", 0, "-q", "--checkpoint", kept]
+    for sweeps, name in ((2, "short"), (4, "on")):
+        assert run("fit", *options, "--max-iter", sweeps, "-o", tmp_path / name).exit_code == 0
+    whole = [*options[:-1], tmp_path / "other.ckpt", "--max-iter", 4]
+    assert run("fit", *whole, "-o", tmp_path / "whole").exit_code == 0
+    assert (tmp_path / "on").read_text() == (tmp_path / "whole").read_text()
+    assert kept.exists()
 
 
 def test_demo_compares_the_methods_on_digits(tmp_path: Path) -> None:
@@ -368,7 +391,7 @@ def test_an_older_file_is_replaced_only_by_force(
 ) -> None:
     out.write_text("precious")
     with monkeypatch.context() as patched:
-        patched.setattr("manyview.cli.fit.read_views", refuses)
+        patched.setattr("manyview.cli.fit.find_dataset", refuses)
         assert_refused(run_fit(data, out), r"labels\.csv exists; .*--force")
     assert out.read_text() == "precious"
     assert run_fit(data, out, "--force").exit_code == 0
@@ -399,7 +422,7 @@ def test_bad_targets_are_refused_before_work_begins(
 ) -> None:
     if name == "fifo":
         os.mkfifo(tmp_path / name)
-    monkeypatch.setattr("manyview.cli.fit.read_views", refuses)
+    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
     assert_refused(run_fit(data, tmp_path / name, "--force"), message)
 
 
@@ -411,7 +434,7 @@ def test_an_unwritable_folder_is_refused_before_work_begins(
 
     # permissions do not hold root back, and tests may run as root
     monkeypatch.setattr("tempfile.TemporaryFile", denied)
-    monkeypatch.setattr("manyview.cli.fit.read_views", refuses)
+    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
     assert_refused(run_fit(data, out), r"cannot write in folder .*: Permission denied")
 
 
@@ -468,7 +491,7 @@ def test_an_interrupt_before_the_sweeps_leaves_nothing(
     def interrupt(*args: Any) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("manyview.cli.fit.read_views", interrupt)
+    monkeypatch.setattr("manyview.cli.fit.find_dataset", interrupt)
     result = run_fit(data, out)
     assert result.exit_code == 130
     assert result.stderr.strip() == "manyview: interrupted: no labels were made"

@@ -33,7 +33,7 @@ _FIT_HELP = (
     """Cluster the samples of DATA by MMC and write the cluster of each.
 
 DATA is a native file (.npz), a MATLAB file (.mat), a MuData file (.h5mu) or a folder of .csv or """
-    """.parquet files, one a view, joined by their ids. """
+    """.parquet files, one a view, joined by their ids; or the name of a set, as compare has it. """
     "Classes that it holds score the clusters and take no part in finding them. "
     """Ctrl-C ends the sweeps early, and the labels so far are written.
 
@@ -44,6 +44,8 @@ manyview fit news.npz -k 6
 manyview fit news.npz -k 6 --gamma 0.1 --n-init 5 --out labels.csv --force
 
 manyview fit views.mat -k 10 --normalize columns --out - | sort -t, -k2n
+
+manyview fit large.npz -k 100 --checkpoint fit.ckpt
 """
 )
 
@@ -122,7 +124,8 @@ def demo(
 @app.command(help=_FIT_HELP)
 def fit(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="File of views.", show_default=False)
+        str,
+        typer.Argument(metavar="DATA", help="File of views, or name of a set.", show_default=False),
     ],
     n_clusters: Annotated[
         int,
@@ -165,6 +168,15 @@ def fit(
     penalty: Annotated[
         Penalty, typer.Option(help="l21 drops features, frobenius keeps all.")
     ] = Penalty.l21,
+    order: Annotated[
+        int | None,
+        typer.Option(
+            callback=at_least(1),
+            metavar="N",
+            help="Most views whose features are multiplied; 1 is no interactions.",
+            show_default="all",
+        ),
+    ] = None,
     indicator: Annotated[
         Indicator,
         typer.Option(help="One cluster a sample in every sweep, or the paper's relaxation."),
@@ -187,6 +199,14 @@ def fit(
             help="Stop when a sweep lowers the objective by less than this part.",
         ),
     ] = 1e-3,
+    patience: Annotated[
+        int,
+        typer.Option(
+            callback=at_least(0),
+            metavar="N",
+            help="Stop after as many sweeps that leave the clusters as they are; 0 goes on.",
+        ),
+    ] = 4,
     normalize: Annotated[
         Normalize,
         typer.Option(help="Samples to unit length, features to unit variance, or neither."),
@@ -195,7 +215,19 @@ def fit(
     n_jobs: Annotated[
         int | None,
         typer.Option(
-            "--jobs", "-j", metavar="N", help="Threads; -1 for all processors.", show_default="one"
+            "--jobs",
+            "-j",
+            metavar="N",
+            help="Threads; -1 for all processors.",
+            show_default="as linear algebra has",
+        ),
+    ] = None,
+    checkpoint: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write down every sweep; the same command goes on from there.",
+            show_default=False,
         ),
     ] = None,
     quiet: Annotated[
@@ -208,14 +240,17 @@ def fit(
         rank=rank,
         gamma=gamma,
         penalty=penalty.value,
+        order=order,
         indicator=indicator.value,
         init=init.value,
         n_init=n_init,
         max_iter=max_iter,
         tol=tol,
+        patience=patience or None,
         normalize=None if normalize is Normalize.none else normalize.value,
         random_state=seed,
         n_jobs=n_jobs,
+        checkpoint=checkpoint,
         verbose=0 if quiet else 1,
     )
     fit_file(data, out, model, force=force, quiet=quiet)

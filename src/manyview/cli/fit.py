@@ -9,6 +9,7 @@ from rich.console import Console
 
 from manyview import MMC
 from manyview.cli.labels_file import STDOUT, check_labels_path, write_labels
+from manyview.cli.named_data import find_dataset
 from manyview.cli.tables import (
     SCORES,
     cluster_sizes,
@@ -20,18 +21,18 @@ from manyview.cli.tables import (
     print_parts,
     scores,
 )
-from manyview.datasets import Dataset, read_views
+from manyview.datasets import Dataset
 
 __all__ = ["fit_file"]
 
 
-def fit_file(data: Path, out: Path, model: MMC, *, force: bool, quiet: bool) -> None:
-    """Cluster the samples of a file and write their labels.
+def fit_file(data: str, out: Path, model: MMC, *, force: bool, quiet: bool) -> None:
+    """Cluster the samples of a file or set and write their labels.
 
     Parameters
     ----------
-    data : Path
-        Views, as :func:`manyview.datasets.read_views` reads them.
+    data : str
+        A file of views or the name of a set; see :func:`manyview.cli.named_data.find_dataset`.
     out : Path
         Where the labels go.
     model : MMC
@@ -41,8 +42,8 @@ def fit_file(data: Path, out: Path, model: MMC, *, force: bool, quiet: bool) -> 
     quiet : bool
         Whether to say nothing but warnings and errors.
     """
-    check_labels_path(out, data, force=force)
-    dataset = read_views(data)
+    check_labels_path(out, Path(data), force=force)
+    dataset = find_dataset(data)
     notes = new_console(stderr=True)
     if not quiet:
         # a first word before the fit, whose start takes a while on large data
