@@ -31,3 +31,8 @@ def test_beyond():
 )
 def test_a_failure_is_tried_again_where_it_might_end_otherwise(limits, error, again):
     assert limits.would_differ(error) is again
+
+
+@pytest.mark.parametrize("limits", [Limits(seconds=4 / 3), Limits(bytes=8 * 2**30)])
+def test_a_limit_of_many_digits_does_not_differ_from_itself(limits):
+    assert not limits.would_differ(limits.exceeded(1e9, 10**13))

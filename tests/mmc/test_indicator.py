@@ -143,6 +143,15 @@ class TestDiscrete:
         DiscreteIndicator().update(c.engine, c.factors, c.moments)
         np.testing.assert_array_equal(c.engine.gather("labels"), labels)
 
+    def test_a_model_that_has_all_but_vanished_moves_nobody(self, case):
+        c = case(3)
+        labels = c.rng.permutation(np.arange(24) % 3)
+        start_discrete(c, labels)
+        scale = 1e-2 / np.linalg.norm(c.P @ c.factors.clusters.T)
+        c.factors = c.factors.with_clusters(scale * c.factors.clusters)
+        DiscreteIndicator().update(c.engine, c.factors, c.moments)
+        np.testing.assert_array_equal(c.engine.gather("labels"), labels)
+
     def test_singletons_stay(self, case):
         c = case(0, n=3, widths=(2, 2))
         start_discrete(c, np.arange(3))

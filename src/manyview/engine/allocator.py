@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 from functools import cache
 
 __all__ = ["keep_freed_memory"]
@@ -24,7 +25,7 @@ def keep_freed_memory() -> None:
     temporary of a kernel is then paid for page by page: measured, twice the time of a fit. Other
     processes, and other systems than glibc's, find by themselves what to keep and are left alone.
     """
-    if "MALLOC_TRIM_THRESHOLD_" not in os.environ:
+    if not sys.platform.startswith("linux") or "MALLOC_TRIM_THRESHOLD_" not in os.environ:
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:

@@ -57,4 +57,5 @@ class Limits:
             return error.startswith(_ENDED)
         limit = self.seconds if found["what"] == "time" else self.bytes
         scale = 1.0 if found["what"] == "time" else 1e9
-        return limit is None or limit > float(found["limit"]) * scale
+        # the message has six digits of the limit
+        return limit is None or limit > float(found["limit"]) * scale * (1.0 + 1e-5)

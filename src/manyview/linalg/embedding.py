@@ -14,6 +14,7 @@ __all__ = ["clear_embedding", "graph_embedding", "unit_rows"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
+_MANY = 6  # part of all eigenvectors from which on a dense decomposition is faster
 _ALIKE = 1e-6  # part of an eigenvalue by which the first and the last are the same
 
 
@@ -48,7 +49,7 @@ def graph_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generat
     wanted = n_components - known.shape[1]
     if wanted == 0:
         return known
-    if n_components >= n - 1 or n <= 64:
+    if _MANY * n_components >= n or n <= 64:
         return np.hstack([known, _dense_vectors(normalised, known, wanted)])
 
     # shifting the known vectors from 1 to -1, the end of the spectrum, takes them out of the way

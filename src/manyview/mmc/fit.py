@@ -14,6 +14,7 @@ from manyview.engine.arrays import as_dtype, namespace, to_numpy
 from manyview.mmc.defaults import default_gamma
 from manyview.mmc.indicator import Indicator
 from manyview.mmc.model import (
+    NEXT_TO_NOTHING,
     Factors,
     Moments,
     balancing_scales,
@@ -32,7 +33,6 @@ CG_STEPS = 30
 SETTLED = 1e-2  # part of the indicator whose change in a sweep counts as none
 REFIT_SWEEPS = 2
 REFIT_STRENGTH = 5.0  # of the penalty, beside that which leaves room for labels to move
-_NOTHING = 1e-3  # part of the indicator explained, below which the model is the zero model
 _KEPT = ("indicator", "labels")
 
 
@@ -91,13 +91,12 @@ class Fitted:
     @property
     def explained(self) -> float:
         """Part of the indicator's squared norm that the model explains; 0 for the zero model."""
-        clusters = self.factors.clusters
-        return 1.0 - self.moments.misfit(clusters) / float(clusters.shape[0])
+        return self.moments.explained(self.factors.clusters)
 
     @property
     def is_zero(self) -> bool:
         """Whether the model explains next to nothing."""
-        return self.explained < _NOTHING
+        return self.explained < NEXT_TO_NOTHING
 
 
 def fit(

@@ -18,7 +18,7 @@ from manyview.engine import Block, Engine, Sums, Update
 from manyview.engine.arrays import Array, as_dtype, namespace, picked, placed_like, to_numpy
 from manyview.linalg.polar import inverse_square_root
 from manyview.mmc.kmeans import cluster_sizes, cluster_state, members_of
-from manyview.mmc.model import Factors, Moments, cross_moment, interaction
+from manyview.mmc.model import NEXT_TO_NOTHING, Factors, Moments, cross_moment, interaction
 from manyview.mmc.readout import CentreReadout, JoiningReadout, Readout, joining_gains
 
 __all__ = [
@@ -135,6 +135,8 @@ class DiscreteIndicator:
         gain by a move, alone, are moved together; where that overshoots, only those that would
         gain most.
         """
+        if moments.predicted(factors.clusters) < NEXT_TO_NOTHING * len(factors.clusters):
+            return moments  # what a model says that has all but vanished is rounding
         hold = _hold(factors, moments) if self._holds else 0.0
         sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, hold))
         for _ in range(self.rounds):

@@ -27,6 +27,7 @@ from manyview.engine.scaling import Folded
 from manyview.mmc.penalty import Penalty
 
 __all__ = [
+    "NEXT_TO_NOTHING",
     "Factors",
     "Moments",
     "balancing_scales",
@@ -40,6 +41,8 @@ __all__ = [
 ]
 
 Matrix = npt.NDArray[np.floating[Any]]
+
+NEXT_TO_NOTHING = 1e-3  # part of the indicator explained, below which a model is the zero model
 
 
 @dataclass(frozen=True)
@@ -93,11 +96,19 @@ class Moments:
         gram, cross = sums
         return cls(to_numpy(gram), to_numpy(cross))
 
+    def predicted(self, clusters: Matrix) -> float:
+        """Return ``|P A'|^2``."""
+        a = clusters.astype(np.float64)
+        return float(np.sum((a @ self.gram) * a))
+
     def misfit(self, clusters: Matrix) -> float:
         """Return ``|P A' - F|^2`` for an orthonormal indicator."""
-        a = clusters.astype(np.float64)
-        fitted = float(np.sum((a @ self.gram) * a)) - 2.0 * float(np.sum(a.T * self.cross))
-        return max(float(self.cross.shape[1]) + fitted, 0.0)
+        both = float(np.sum(clusters.T.astype(np.float64) * self.cross))
+        return max(float(self.cross.shape[1]) + (self.predicted(clusters) - 2.0 * both), 0.0)
+
+    def explained(self, clusters: Matrix) -> float:
+        """Return the part of the indicator's squared norm that the model explains."""
+        return 1.0 - self.misfit(clusters) / float(len(clusters))
 
     def scaled(self, scale: float) -> Moments:
         """Return the moments of the interaction embedding times a number."""
