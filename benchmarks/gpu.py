@@ -33,7 +33,7 @@ from benchmarks.measure import Measurement, data_dir
 from manyview import MMC, as_views
 from manyview.engine import arrays
 from manyview.engine.torch import TorchEngine
-from manyview.mmc import estimator, init
+from manyview.mmc import candidate, estimator, init
 from manyview.mmc.model import normal_kernel
 
 RANK = 32
@@ -50,10 +50,8 @@ WATCHED: dict[Any, tuple[str, ...]] = {
         "graph_start",
         "start_factors",
         "begin",
-        "carry_on",
-        "fit",
-        "refit",
     ),
+    candidate: ("carry_on", "refit"),
     init: ("embed_by_landmarks", "cluster_state"),
 }
 
