@@ -77,6 +77,28 @@ def test_a_log_tells_what_runs_and_what_is_done(capsys, monkeypatch):
     ]
 
 
+def test_a_log_tells_of_runs_that_were_given_up(capsys, monkeypatch):
+    monkeypatch.setattr(live, "_LOG_SECONDS", 0.0)
+    first, second = (Task(METHODS["MMC"], "fox", "", "default", {}, (n,)) for n in (0, 1))
+    with live.shown_progress(shown=True) as listener:
+        listener.planned(2, 0)
+        listener.started(first)
+        listener.finished(*second.runs())
+        listener.finished(*first.runs())
+    assert capsys.readouterr().err.splitlines()[2:] == [
+        "compare: 1 of 2 done; runs MMC on fox",
+        "compare: 2 of 2 done",
+    ]
+
+
+def test_seeds_that_are_not_tried_end_in_a_table(tmp_path):
+    views, y = make_views(3000, 3, (300, 300), random_state=0)
+    write_views(tmp_path / "large.npz", views, y)
+    result = run(tmp_path / "large.npz", "--methods", "KCTD", "--repeats", 3, "--time-limit", 0.5)
+    assert result.exit_code == 0, result.output
+    assert "stopped at the time limit of 0.5 s" in result.stdout
+
+
 def test_a_log_is_short(data):
     result = run(data, "--methods", "RMKMC", "--repeats", 30, "--jobs", 1)
     assert result.stderr.startswith("compare: 0 of 30 done\n")

@@ -47,7 +47,7 @@ class _Shown(Listener):
 
     def __init__(self) -> None:
         self._done = 0
-        self._running: dict[str, int] = {}
+        self._running: dict[tuple[str, int], None] = {}
 
     def planned(self, total: int, known: int) -> None:
         self._done = known
@@ -55,16 +55,17 @@ class _Shown(Listener):
 
     def started(self, task: Task) -> None:
         name = _named(task.method.name, task.data, task.protocol)
-        self._running[name] = self._running.get(name, 0) + len(task.seeds)
-        self._show(", ".join(self._running))
+        self._running.update({(name, seed): None for seed in task.seeds})
+        self._show(self._names())
 
     def finished(self, run: Run) -> None:
-        name = _named(run.method, run.data, run.protocol)
-        self._running[name] -= 1
-        if not self._running[name]:
-            del self._running[name]
+        # a run that is given up beforehand was never begun
+        self._running.pop((_named(run.method, run.data, run.protocol), run.seed), None)
         self._done += 1
-        self._show(", ".join(self._running))
+        self._show(self._names())
+
+    def _names(self) -> str:
+        return ", ".join(dict.fromkeys(name for name, _ in self._running))
 
     @abstractmethod
     def _begin(self, total: int, word: str) -> None:
