@@ -8,7 +8,7 @@ import psutil
 
 from manyview import KCTD, RMKMC, SEC
 from manyview.datasets import Dataset, make_views, write_views
-from manyview.experiment import Limits, Listener, Method, compare, summarise
+from manyview.experiment import Limits, Listener, Method, ResultsFile, compare, summarise
 
 EASY = make_views(60, 3, (6, 5), random_state=0)
 DATA = Dataset(EASY.views, EASY.y, name="easy")
@@ -54,6 +54,23 @@ def test_what_one_seed_does_not_finish_is_not_tried_with_others():
     assert slow == [stopped, *[f"{stopped}, with another seed"] * 2]
     assert begun == ["slow"] + 3 * ["RMKMC"]
     assert all(run.scores for run in runs if run.method == "RMKMC")
+
+
+def test_nor_later_with_the_same_file(tmp_path):
+    limits = Limits(seconds=1.0)
+    begun = []
+
+    class Heard(Listener):
+        def started(self, task):
+            begun.append(task.seeds)
+
+    for repeats in (1, 3):
+        with ResultsFile(tmp_path / "runs.jsonl") as results:
+            options = {"n_jobs": 1, "limits": limits, "results": results, "listener": Heard()}
+            runs = compare([SLOW], [LARGE_DATA], repeats=repeats, **options)
+    assert begun == [(0,)]
+    assert len(runs) == 3
+    assert all(run.error.startswith("stopped at the time limit of 1 s") for run in runs)
 
 
 def test_a_run_beyond_its_memory_is_a_row_and_the_others_go_on():

@@ -48,7 +48,8 @@ class Limits:
         >>> Limits(seconds=5).for_other_seeds("stopped at the time limit of 5 s")
         'stopped at the time limit of 5 s, with another seed'
         """
-        return error + _ELSEWHERE if re.fullmatch(_STOPPED, error) else ""
+        stopped = error.removesuffix(_ELSEWHERE)
+        return stopped + _ELSEWHERE if re.fullmatch(_STOPPED, stopped) else ""
 
     def would_differ(self, error: str) -> bool:
         """Whether a run that failed so might not, within these limits: it had less of something."""

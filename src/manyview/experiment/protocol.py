@@ -196,10 +196,22 @@ class _Plan:
 
     def perform(self, tasks: Sequence[Task]) -> None:
         taken: set[tuple[str, str, str, str, int]] = set()
-        for run in self._done([left for task in tasks for left in self._left(task, taken)]):
-            kept = run if self.results is None else self.results.add(run)
-            self.runs[kept.key] = kept
-            self.listener.finished(kept)
+        left = [part for task in tasks for part in self._left(task, taken)]
+        stopped = {
+            run.key[:-1]: reason
+            for run in self.runs.values()
+            if (reason := self.limits.for_other_seeds(run.error))
+        }
+        given_up = [task for task in left if task.runs()[0].key[:-1] in stopped]
+        for run in (run for task in given_up for run in task.runs()):
+            self._keep(replace(run, error=stopped[run.key[:-1]]))
+        for run in self._done([task for task in left if task not in given_up]):
+            self._keep(run)
+
+    def _keep(self, run: Run) -> None:
+        kept = run if self.results is None else self.results.add(run)
+        self.runs[kept.key] = kept
+        self.listener.finished(kept)
 
     def _left(self, task: Task, taken: set[tuple[str, str, str, str, int]]) -> list[Task]:
         """Return the part of a task that is neither there nor taken, and take it."""
