@@ -132,7 +132,13 @@ def test_an_interrupt_tells_what_is_kept(data, tmp_path):
     kept = tmp_path / "runs.jsonl"
     command = [sys.executable, "-m", "manyview", "compare", data, "--methods", "MultiNMF"]
     command += ["--repeats", "5000", "--results", kept, "--jobs", "1"]
-    process = subprocess.Popen([*map(str, command)], stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        [*map(str, command)],
+        stderr=subprocess.PIPE,
+        text=True,
+        # whoever runs the tests in the background may have set interrupts aside
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     while not kept.exists() or len(kept.read_text().splitlines()) < 3:
         assert process.poll() is None
         time.sleep(0.05)
