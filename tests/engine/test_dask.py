@@ -308,3 +308,25 @@ class TestRowsThatBeginAnywhereInMemory:
         (total,) = worked(plan, part, [[[given[0], []]]], [given[1]], [given[2]])
         np.testing.assert_allclose(total, x.T @ (scale[:, None] * state))
         assert len(seen) >= 1
+
+
+class TestStores:
+    def test_of_zarr(self, tmp_path):
+        pytest.importorskip("zarr")
+        views, _ = made()
+        for n, X in enumerate(views):
+            da.from_array(X, chunks=(40, -1)).to_zarr(str(tmp_path / f"{n}.zarr"))
+        there = [da.from_zarr(str(tmp_path / f"{n}.zarr")) for n in range(2)]
+        assert_same(fitted(there), fitted(views))
+
+    def test_of_hdf5(self, tmp_path):
+        h5py = pytest.importorskip("h5py")
+        views, _ = made()
+        with h5py.File(tmp_path / "views.h5", "w") as file:
+            for n, X in enumerate(views):
+                file.create_dataset(f"view{n}", data=X, chunks=(40, X.shape[1]))
+        with h5py.File(tmp_path / "views.h5") as file:
+            there = [da.from_array(file[f"view{n}"], chunks=(40, -1)) for n in range(2)]
+            found = fitted(there)
+            assert_same(found, fitted(views))
+            np.testing.assert_array_equal(found.predict(there).compute(), found.predict(views))
