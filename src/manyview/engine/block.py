@@ -26,6 +26,8 @@ __all__ = [
     "scale_rows",
 ]
 
+_WIDE = 256  # features
+
 Matrix = npt.NDArray[np.floating[Any]]
 Sums: TypeAlias = tuple[Any, ...]
 """What a kernel returns to be added over blocks."""
@@ -67,7 +69,7 @@ class RowView:
             scaled, scaled_sum = rows, plain_sum
         else:
             scaled, scaled_sum = rows * self.scale[:, None], self.scale @ rows
-        return Pulled(self.in_precision(rows.dtype).x.T @ scaled, scaled_sum, plain_sum)
+        return Pulled(_pulled(self.in_precision(rows.dtype).x, scaled), scaled_sum, plain_sum)
 
     def restrict(self, active: npt.NDArray[np.intp]) -> RowView:
         """Return a copy of these rows that holds the features `active` only."""
@@ -87,6 +89,14 @@ class RowView:
             return RowView(self.x.astype(dtype), self.scale)
         x = from_half(self.x) if self.x.dtype == np.float16 else self.x
         return RowView(namespace(x).astype(x, dtype, copy=False), self.scale)
+
+
+def _pulled(x: Array, rows: Array) -> Array:
+    """Return ``x' rows``."""
+    if isinstance(x, np.ndarray) and x.shape[1] >= _WIDE:
+        # the same sums, which BLAS does faster this way round: up to twice in double precision
+        return (rows.T @ x).T
+    return x.T @ rows
 
 
 @dataclass
