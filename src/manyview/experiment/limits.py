@@ -40,12 +40,13 @@ class Limits:
             return f"stopped at the memory limit of {self.bytes / 1e9:g} GB"
         return ""
 
-    def for_other_seeds(self, error: str) -> str:
+    @staticmethod
+    def for_other_seeds(error: str) -> str:
         """Return why runs that differ by their seed only are not tried, or an empty string.
 
         Examples
         --------
-        >>> Limits(seconds=5).for_other_seeds("stopped at the time limit of 5 s")
+        >>> Limits.for_other_seeds("stopped at the time limit of 5 s")
         'stopped at the time limit of 5 s, with another seed'
         """
         stopped = error.removesuffix(_ELSEWHERE)

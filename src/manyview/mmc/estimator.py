@@ -79,6 +79,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     indicator : {"discrete", "orthogonal"}, default="discrete"
         ``"discrete"`` puts every sample into one cluster in every sweep; ``"orthogonal"`` is the
         paper's relaxation, to any F with orthonormal columns, followed by k-means on its rows.
+        Discrete labels from a graph of up to 4,000 samples are held where the model explains them
+        in part only, so that ``predict`` of the same samples differs from ``labels_`` for some.
     init : {"graph", "kmeans", "random"} or array-like, default="graph"
         Where the indicator starts: the clusters of the neighbour graph of the product kernel
         ``prod_v (1 + X_v X_v')``, those of k-means on the views side by side, random ones, or

@@ -225,7 +225,9 @@ def _hold(factors: Factors, moments: Moments) -> float:
 
 
 def _tally_kernel(block: Block, clusters: Array, hold: float = 0.0) -> Update:
-    prediction = _prediction(block, clusters) + hold * block.state["indicator"]
+    prediction = _prediction(block, clusters)
+    if hold:
+        prediction = prediction + hold * block.state["indicator"]
     return {"prediction": prediction}, _tally(block.state["labels"], prediction)
 
 
