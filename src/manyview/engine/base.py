@@ -14,7 +14,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.engine.arrays import Array, as_dtype, is_sparse, namespace, to_numpy
-from manyview.engine.block import Block, RowView, Sums, Update
+from manyview.engine.block import Block, RowView, Sums, Update, add_sums
 from manyview.engine.scaling import Scaling
 
 __all__ = ["Engine"]
@@ -172,8 +172,9 @@ def _squares(block: Block, v: int) -> Sums:
         return (np.bincount(view.x.indices, weights=scaled**2, minlength=view.x.shape[1]),)
     if is_sparse(view.x):
         return (view.x.column_sums(view.x.times(weights, None).data ** 2),)
-    scaled = view.x * weights[:, None]
-    return (namespace(scaled).sum(scaled * scaled, axis=0),)
+    xp = namespace(weights)
+    parts = (part.x * weights[rows, None] for rows, part in view.parts(weights.dtype))
+    return add_sums((xp.sum(scaled * scaled, axis=0),) for scaled in parts)
 
 
 def _column_sums(block: Block, v: int) -> Sums:

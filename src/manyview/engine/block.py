@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -27,6 +27,7 @@ __all__ = [
 ]
 
 _WIDE = 256  # features
+_WIDENED_BYTES = 2 << 20  # of rows that are widened together, and then read from the cache
 
 Matrix = npt.NDArray[np.floating[Any]]
 Sums: TypeAlias = tuple[Any, ...]
@@ -52,7 +53,8 @@ class RowView:
 
     def project(self, factor: Folded) -> Array:
         """Return Z W, rows x R, for a folded factor."""
-        projected = self.in_precision(factor.features.dtype).x @ factor.features
+        parts = [rows.x @ factor.features for _, rows in self.parts(factor.features.dtype)]
+        projected = parts[0] if len(parts) == 1 else np.concatenate(parts)
         if factor.offset is not None:
             projected += factor.offset
         if self.scale is not None:
@@ -69,7 +71,9 @@ class RowView:
             scaled, scaled_sum = rows, plain_sum
         else:
             scaled, scaled_sum = rows * self.scale[:, None], self.scale @ rows
-        return Pulled(_pulled(self.in_precision(rows.dtype).x, scaled), scaled_sum, plain_sum)
+        parts = ((_pulled(part.x, scaled[some, ...]),) for some, part in self.parts(rows.dtype))
+        (features,) = add_sums(parts)
+        return Pulled(features, scaled_sum, plain_sum)
 
     def restrict(self, active: npt.NDArray[np.intp]) -> RowView:
         """Return a copy of these rows that holds the features `active` only."""
@@ -89,6 +93,24 @@ class RowView:
             return RowView(self.x.astype(dtype), self.scale)
         x = from_half(self.x) if self.x.dtype == np.float16 else self.x
         return RowView(namespace(x).astype(x, dtype, copy=False), self.scale)
+
+    def parts(self, dtype: Any) -> Iterator[tuple[slice, RowView]]:
+        """Yield these rows in a precision, and which they are: all at once, or as widened.
+
+        Rows of a narrower type are widened some at a time, to the same place, so that they are in
+        the cache for all that is done with them. A part holds until the next one is asked for.
+        """
+        x, (n, width) = self.x, self.x.shape
+        if x.dtype == dtype or not isinstance(x, np.ndarray):
+            yield slice(0, n), self.in_precision(dtype)
+            return
+        count = max(_WIDENED_BYTES // max(width * dtype.itemsize, 1), 1)
+        place = np.empty((min(count, n), width), dtype=dtype)
+        for begin in range(0, max(n, 1), count):
+            rows = slice(begin, min(begin + count, n))
+            part = place[: rows.stop - begin]
+            _widen(x[rows], part)
+            yield rows, RowView(part, None if self.scale is None else self.scale[rows])
 
 
 def _pulled(x: Array, rows: Array) -> Array:
@@ -129,12 +151,24 @@ def from_half(x: npt.NDArray[np.float16]) -> npt.NDArray[np.float32]:
     >>> from_half(np.array([[1.5, -0.25]], dtype=np.float16))
     array([[ 1.5 , -0.25]], dtype=float32)
     """
-    bits = x.view(np.int16).astype(np.int32)
+    numbers = np.empty(x.shape, dtype=np.float32)
+    _widen_half(x, numbers)
+    return numbers
+
+
+def _widen(x: npt.NDArray[Any], place: Matrix) -> None:
+    if x.dtype == np.float16 and place.dtype == np.float32:
+        _widen_half(x, place)
+    else:
+        np.copyto(place, x)
+
+
+def _widen_half(x: npt.NDArray[np.float16], place: npt.NDArray[np.float32]) -> None:
+    bits = place.view(np.int32)
+    np.copyto(bits, x.view(np.int16))
     bits <<= 13
     bits &= np.int32(-0x70002000)  # the sign, which the widening repeats, and what was shifted
-    numbers = bits.view(np.float32)
-    numbers *= np.float32(2.0**112)  # the exponents have other zeros
-    return numbers
+    place *= np.float32(2.0**112)  # the exponents have other zeros
 
 
 def row_norms(x: Array) -> npt.NDArray[np.float64]:

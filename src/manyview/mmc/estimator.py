@@ -95,7 +95,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     tol : float, default=1e-3
         Stop when a sweep lowers the objective by less than this part of it.
     patience : int or None, default=4
-        Stop when this number of sweeps in a row have left 99 % of the indicator as it was. More
+        Stop when this number of sweeps in a row have left 98 % of the indicator as it was. More
         sweeps drop more features and fit these samples closer, and others less close. None goes
         on until the objective settles.
     normalize : {"rows", "columns"} or None, default="rows"

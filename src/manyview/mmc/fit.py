@@ -30,9 +30,9 @@ __all__ = ["Fitted", "Problem", "begin", "carry_on", "fit", "refit"]
 Matrix = npt.NDArray[np.floating[Any]]
 
 CG_STEPS = 30
-SETTLED = 1e-2  # part of the indicator whose change in a sweep counts as none
-REFIT_SWEEPS = 2
-REFIT_STRENGTH = 5.0  # of the penalty, beside that which leaves room for labels to move
+NEGLIGIBLE = 5.0  # times `tol`: gains of a step of conjugate gradients that are not followed up
+SETTLED = 2e-2  # part of the indicator whose change in a sweep counts as none
+REFIT_STRENGTH = 10.0  # of the penalty, beside that which leaves room for labels to move
 _KEPT = ("indicator", "labels")
 
 
@@ -187,7 +187,8 @@ def refit(engine: Engine, problem: Problem, fitted: Fitted) -> tuple[Factors, Mo
 
     A row-sparse penalty finds the features; of those that say the same it keeps few, and fits
     the samples at hand with them closer than others. So the features that are left are fitted
-    to the indicator once more, with the squared norm as the penalty. An interrupt leaves it.
+    to the indicator once more, in one sweep with the squared norm as the penalty, before which the
+    cluster factor, that costs nothing, follows the other penalty. An interrupt leaves it.
     """
     if problem.penalty.degree == Frobenius.degree:
         return fitted.factors, fitted.moments
@@ -198,8 +199,9 @@ def refit(engine: Engine, problem: Problem, fitted: Fitted) -> tuple[Factors, Mo
     problem = replace(problem, penalty=ridge, gamma=gamma)
     try:
         factors, moments = _balanced(engine, problem, factors, moments)
-        for _ in range(REFIT_SWEEPS):
-            factors, moments = _factor_steps(engine, problem, factors, moments)
+        factors = _cluster_step(problem, factors, moments)
+        factors, moments = _balanced(engine, problem, factors, moments)
+        factors, moments = _factor_steps(engine, problem, factors, moments)
     except KeyboardInterrupt:
         fitted.interrupted = True
         _go_back(engine, fitted.factors, whole)
@@ -241,13 +243,16 @@ def _factor_steps(
     for v in range(len(factors.views)):
         factors, moments = _view_step(engine, problem, factors, moments, v)
         _drop_features(engine, v, factors)
+    return _balanced(engine, problem, _cluster_step(problem, factors, moments), moments)
+
+
+def _cluster_step(problem: Problem, factors: Factors, moments: Moments) -> Factors:
     improved = factors.with_clusters(
         updated_cluster_factor(factors, moments, penalty=problem.penalty, gamma=problem.gamma)
     )
     # where gamma is next to nothing, the solution may be but rounding
-    if _value(problem, improved, moments) <= _value(problem, factors, moments):
-        factors = improved
-    return _balanced(engine, problem, factors, moments)
+    better = _value(problem, improved, moments) <= _value(problem, factors, moments)
+    return improved if better else factors
 
 
 def _balanced(
@@ -286,6 +291,7 @@ def _view_step(
         columns=engine.moments[v],
         value=before,
         steps=problem.cg_steps,
+        negligible=NEGLIGIBLE * problem.tol,
     )
     xp = namespace(improved)
     gone = problem.penalty.vanished(improved, current) & xp.any(improved != 0, axis=1)

@@ -254,10 +254,10 @@ def _propose_kernel(block: Block, sizes: Array, sums: Array, gains_asked: Array)
     elsewhere = ~members_of(labels, prediction.shape[1])
     gains = xp.where(elsewhere, gains, xp.full_like(gains, -xp.inf))
     proposal = xp.argmax(gains, axis=1)
-    gain = xp.max(gains, axis=1) + leaving
+    gain = picked(gains, proposal) + leaving
     # what rounding could have made is no gain; the last member of a cluster stays
     eps = float(xp.finfo(prediction.dtype).eps)
-    noise = 64.0 * eps * (xp.abs(own) + xp.max(xp.abs(prediction), axis=1))
+    noise = 64.0 * eps * (xp.abs(own) + xp.abs(picked(prediction, proposal)))
     gain = xp.where((size > 1.0) & (gain > noise), gain, xp.zeros_like(gain))
     smaller = xp.searchsorted(xp.sort(gain), gains_asked)
     counts = xp.concat([_count(gain > 0.0)[None], gain.shape[0] - smaller])

@@ -21,9 +21,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyview.engine import Block, Engine, Sums, Update
+from manyview.engine import Block, Engine, RowView, Sums, Update
 from manyview.engine.arrays import Array, as_dtype, namespace, product_over_rows, to_numpy
-from manyview.engine.scaling import Folded
+from manyview.engine.block import add_sums
+from manyview.engine.scaling import Folded, Pulled
 from manyview.mmc.penalty import Penalty
 
 __all__ = [
@@ -156,14 +157,11 @@ def residual_kernel(block: Block, v: int, clusters: Array) -> Update:
 def normal_kernel(block: Block, v: int, direction: Folded, gram: Array) -> Sums:
     """Pull ``others * ((others * project(W)) A'A)``: the normal operator, the hot loop."""
     others = block.state["others"]
-    view = block.views[v].in_precision(direction.features.dtype)
-    projected = view.project(direction)
-    if others is not None:
-        projected *= others
-    weighted = projected @ gram
-    if others is not None:
-        weighted *= others
-    return (view.pull(weighted),)
+    parts = block.views[v].parts(direction.features.dtype)
+    return add_sums(
+        (_normal(view, direction, gram, None if others is None else others[rows, ...]),)
+        for rows, view in parts
+    )
 
 
 def project_kernel(block: Block, v: int, factor: Folded) -> Update:
@@ -184,6 +182,16 @@ def project_all(engine: Engine, factors: tuple[Array, ...]) -> Moments:
 def cross_moment(embedding: Array, indicator: Array) -> Array:
     """Return P'F, in double precision."""
     return product_over_rows(as_dtype(embedding, np.float64), as_dtype(indicator, np.float64))
+
+
+def _normal(view: RowView, direction: Folded, gram: Array, others: Array | None) -> Pulled:
+    projected = view.project(direction)
+    if others is not None:
+        projected *= others
+    weighted = projected @ gram
+    if others is not None:
+        weighted *= others
+    return view.pull(weighted)
 
 
 def _with_others(rows: Array, others: Array | None) -> Array:

@@ -31,6 +31,7 @@ def updated_view_factor(
     columns: ColumnMoments,
     value: float,
     steps: int,
+    negligible: float = 0.0,
 ) -> Array:
     """Return a factor of view `v` that lowers the objective, all else held.
 
@@ -56,6 +57,8 @@ def updated_view_factor(
     steps : int
         Most steps of conjugate gradients, a pass over the view each. They end earlier with one
         that gained little beside the others and beside what is left.
+    negligible : float
+        Part of what is left below which a gain is little, whatever the others gained.
 
     Returns
     -------
@@ -77,7 +80,10 @@ def updated_view_factor(
         scaling.unfold(pulled) - weights * factor,
         _preconditioner(gram * to_numpy(others_gram), columns, weights, factor),
         steps=steps,
-        enough=lambda gain, total: gain <= 0.3 * total and gain <= 0.1 * (value - total),
+        enough=lambda gain, total: (
+            gain <= negligible * (value - total)
+            or (gain <= 0.3 * total and gain <= 0.1 * (value - total))
+        ),
     )
     return factor + correction
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.views.tensors import tensor_dtype, tensor_range
@@ -53,8 +54,30 @@ def _range(array: Any) -> tuple[float, float]:
         return low, high
     if array.size == 0:
         return 0.0, 0.0
+    if array.dtype == np.float16:
+        return _half_range(array)
     # min and max propagate NaN, so that one pass tells finiteness and constancy
     return float(array.min()), float(array.max())
+
+
+def _half_range(array: npt.NDArray[np.float16]) -> tuple[float, float]:
+    """Do the same by the bits of half precision, for which processors have no comparisons.
+
+    As numbers with a sign, bits of positive entries are in order and above those of negative
+    ones; as numbers without, bits of negative entries are in reverse order and above the others.
+    """
+    signed, unsigned = array.view(np.int16), array.view(np.uint16)
+    high, low = signed.max(), unsigned.max()
+    ends = np.array(
+        [
+            low if low >> 15 else signed.min().view(np.uint16),
+            unsigned.min() if high < 0 else high.view(np.uint16),
+        ],
+        dtype=np.uint16,
+    ).view(np.float16)
+    if np.isnan(ends).any():
+        return np.nan, np.nan
+    return float(ends[0]), float(ends[1])
 
 
 def _collection_range(array: Any) -> tuple[float, float]:

@@ -1,0 +1,23 @@
+"""Tests of manyview.engine.arrays that other places than NumPy do not share."""
+
+import numpy as np
+import pytest
+
+from manyview.engine.arrays import largest
+
+
+@pytest.mark.parametrize("count", [1, 5, 40, 97])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_largest_entries_stand_in_order(count, dtype):
+    rows = np.random.default_rng(0).normal(size=(13, 97)).astype(dtype)
+    np.testing.assert_array_equal(largest(rows, count), np.argsort(-rows, axis=1)[:, :count])
+
+
+@pytest.mark.parametrize("count", [1, 3, 30])
+def test_largest_of_equal_entries_are_different_ones(count):
+    rows = np.random.default_rng(0).integers(0, 3, size=(50, 64)).astype(float)
+    rows[0] = 1.0
+    found = largest(rows, count)
+    assert all(np.unique(row).size == count for row in found)
+    expected = -np.sort(-rows, axis=1)[:, :count]
+    np.testing.assert_array_equal(np.take_along_axis(rows, found, axis=1), expected)
