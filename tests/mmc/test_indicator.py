@@ -122,6 +122,24 @@ class TestDiscrete:
             if np.bincount(moved, minlength=3).min() > 0:
                 assert criterion(held, moved, 3) <= reached + 1e-6 * abs(reached)
 
+    @seeds
+    def test_moments_are_the_same_exactly_where_nobody_moves(self, case, seed):
+        c = case(seed)
+        start_discrete(c, np.arange(len(c.P)) % 3)
+        moments = c.moments
+        for _ in range(20):
+            before = c.engine.gather("labels").copy()
+            renewed = DiscreteIndicator().update(c.engine, c.factors, moments)
+            stayed = (c.engine.gather("labels") == before).all()
+            assert (renewed is moments) == stayed
+            F = c.engine.gather("indicator")
+            if stayed:
+                break
+            np.testing.assert_allclose(renewed.cross, c.P.T @ F, atol=1e-8)
+            moments = renewed
+        else:
+            raise AssertionError("labels do not settle")
+
     def test_perfect_prediction_is_recovered(self, case):
         c = case(0, rank=3, widths=(4, 3))
         truth = np.arange(24) % 3

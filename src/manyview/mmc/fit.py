@@ -223,9 +223,12 @@ def _sweep(
     """Return factors and moments after a sweep, and the part of the indicator that changed."""
     factors, moments = _factor_steps(engine, problem, factors, moments)
     engine.update(_remember_kernel)
-    moments = problem.indicator.update(engine, factors, moments)
+    renewed = problem.indicator.update(engine, factors, moments)
+    if renewed is moments:
+        engine.forget("previous")
+        return factors, moments, 0.0
     (overlap,) = engine.update(_overlap_kernel)
-    return factors, moments, 1.0 - float(overlap) / factors.clusters.shape[0]
+    return factors, renewed, 1.0 - float(overlap) / factors.clusters.shape[0]
 
 
 def _remember_kernel(block: Block) -> Update:

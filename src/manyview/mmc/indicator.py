@@ -52,7 +52,10 @@ class Indicator(Protocol):
         """Put the indicator of the ``labels`` in the blocks into them."""
 
     def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
-        """Renew the indicator in the blocks and return the moments with it."""
+        """Renew the indicator in the blocks and return the moments with it.
+
+        Where it stays as it was, so do they: the same object is returned.
+        """
 
     def read(
         self, engine: Engine, factors: Factors, moments: Moments, rng: np.random.Generator
@@ -139,6 +142,7 @@ class DiscreteIndicator:
             return moments  # what a model says that has all but vanished is rounding
         hold = _hold(factors, moments) if self._holds else 0.0
         sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, hold))
+        moved = False
         for _ in range(self.rounds):
             movers = to_numpy(engine.update(_propose_kernel, sizes, sums, _GAINS)[0])
             if not movers[0]:
@@ -150,8 +154,10 @@ class DiscreteIndicator:
             else:
                 break
             engine.update(_accept_kernel)
-            sizes, sums = new_sizes, new_sums
+            sizes, sums, moved = new_sizes, new_sums, True
         engine.forget("prediction", "proposal", "gain", "trial")
+        if not moved:
+            return moments
         engine.update(_onehot_kernel, sizes, engine.dtype)
         return Moments.of((moments.gram, *engine.sum(_cross_kernel)))
 
