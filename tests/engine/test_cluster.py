@@ -16,6 +16,7 @@ from distributed import Client, LocalCluster, wait
 
 from manyview import as_views
 from manyview.engine.dask import DaskEngine
+from manyview.engine.recycled import recycled_here
 
 from .test_every_engine import assert_same, fitted, made
 
@@ -91,6 +92,21 @@ def test_what_is_persisted_is_used_where_it_is(client):
     for array, sources in zip(there, engine._raw, strict=True):
         assert [source[0][0].key for source in sources] == [key for (key,) in array.__dask_keys__()]
     assert_same(fitted(there, **SHORT), fitted(views, **SHORT))
+
+
+def test_memory_of_states_serves_again_and_changes_nothing(client):
+    rng = np.random.default_rng(0)
+    groups = np.arange(20_000) % 3
+    views = [rng.normal(size=(20_000, 4)) + 2.0 * rng.normal(size=(3, 4))[groups] for _ in "ab"]
+    options = {**SHORT, "init": groups}
+    there = fitted([da.from_array(X, chunks=(10_000, -1)) for X in views], **options)
+    assert_same(there, fitted(views, **options))
+    del there
+    assert all(kept > 0 for kept in client.run(_kept_by_worker).values())
+
+
+def _kept_by_worker():
+    return recycled_here()._kept
 
 
 def test_nothing_is_left_on_the_workers(client):

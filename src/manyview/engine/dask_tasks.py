@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 from manyview.engine.allocator import keep_freed_memory
 from manyview.engine.block import Block, RowView, Sums, add_sums, rows_of, scale_rows
+from manyview.engine.recycled import recycled_here
 
 __all__ = [
     "Part",
@@ -146,15 +147,19 @@ def worked(plan: Plan, part: Part, sources: list[Any], scales: list[Any], arrays
         Of each state that is read, its arrays.
     """
     keep_freed_memory()
+    recycled = recycled_here()
     arrays_of_views = [opened(source, part.dtype) for source in sources]
     size = part.stop - part.start
     pieces = list(_pieces(size, arrays_of_views, plan.row_bytes, plan.sums_bytes))
-    views = [_Rows(x, pieces[0].stop) for x in arrays_of_views]
+    most = pieces[0].stop
+    views = [_Rows(x, most) for x in arrays_of_views]
+    factors = [None if scale is None else _Rows(scale, most) for scale in scales]
+    states = [_Rows(x, most, times) for x, times in zip(arrays, plan.factors, strict=True)]
     written: list[npt.NDArray[Any]] = []
 
     def sums_of_pieces() -> Iterator[Sums]:
         for piece in pieces:
-            block = _block(plan, part, piece, views, scales, arrays)
+            block = _block(plan, part, piece, views, factors, states)
             sums: Sums = ()
             for step in plan.steps:
                 result = step.kernel(block, *step.args)
@@ -165,7 +170,7 @@ def worked(plan: Plan, part: Part, sources: list[Any], scales: list[Any], arrays
                     sums = result
             results = [which.of(block.state) for which in plan.written]
             if not written:
-                written.extend(np.empty((size, *x.shape[1:]), x.dtype) for x in results)
+                written.extend(recycled.empty((size, *x.shape[1:]), x.dtype) for x in results)
             for whole, result in zip(written, results, strict=True):
                 whole[piece] = result
             yield sums
@@ -199,47 +204,47 @@ def _block(
     part: Part,
     piece: slice,
     rows_of_views: list[_Rows],
-    scales: list[Any],
-    arrays: list[Any],
+    scales: list[_Rows | None],
+    states: list[_Rows],
 ) -> Block:
     views = [NO_VIEW] * plan.n_views
     for v, rows, scale in zip(plan.views, rows_of_views, scales, strict=True):
-        views[v] = RowView(rows.of(piece), None if scale is None else _own(scale[piece]))
-    pairs = zip(arrays, plan.factors, strict=True)
-    state = plan.state_of(_own(array[piece], factor) for array, factor in pairs)
+        views[v] = RowView(rows.of(piece), None if scale is None else scale.of(piece))
+    state = plan.state_of(rows.of(piece) for rows in states)
     return Block(slice(part.start + piece.start, part.start + piece.stop), views, state)
 
 
 class _Rows:
-    """The raw rows of a view of a block, some at a time, where products are fast.
+    """Rows of a block, some at a time: times a number, and where products are fast.
 
     Arrays that came over the network begin anywhere in memory, and NumPy would copy them whole, and
-    slowly, at each product. Their rows are copied into one place instead, which stays in the cache.
+    slowly, at each product. Their rows are copied into one place instead, which stays in the cache,
+    and so are rows that are multiplied.
     """
 
-    def __init__(self, x: Any, most: int) -> None:
-        self._x = x
+    def __init__(self, x: Any, most: int, times: float = 1.0) -> None:
+        self._x, self._times = x, times
         self._place = None
-        if not sp.issparse(x) and not x.flags.aligned:
+        if not sp.issparse(x) and (times != 1.0 or not x.flags.aligned):
             self._place = np.empty((most, *x.shape[1:]), x.dtype)
 
     def of(self, piece: slice) -> Any:
-        """Return the rows of a piece, good until the next one is asked for."""
-        if self._place is None:
+        """Return the rows of a piece, good until the next one is asked for.
+
+        They cannot be written into: other tasks may share them.
+        """
+        if sp.issparse(self._x):
             return rows_of(self._x, piece)
-        place = self._place[: piece.stop - piece.start]
-        np.copyto(place, self._x[piece])
-        return place
-
-
-def _own(array: npt.NDArray[Any], factor: float = 1.0) -> npt.NDArray[Any]:
-    """Return an array times a number, aligned, that cannot be written into.
-
-    Other tasks may share it: a kernel that wrote into it would change their results.
-    """
-    array = np.require(array, requirements="A") if factor == 1.0 else array * factor
-    array.flags.writeable = False
-    return array
+        rows = self._x[piece]
+        if self._place is not None:
+            place = self._place[: piece.stop - piece.start]
+            if self._times == 1.0:
+                np.copyto(place, rows)
+            else:
+                np.multiply(rows, self._times, out=place, casting="same_kind")
+            rows = place[:]
+        rows.flags.writeable = False
+        return rows
 
 
 def opened(source: list[Any], dtype: np.dtype[Any]) -> Any:
