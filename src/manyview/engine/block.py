@@ -91,7 +91,9 @@ class RowView:
             return self
         if sp.issparse(self.x):
             return RowView(self.x.astype(dtype), self.scale)
-        x = from_half(self.x) if self.x.dtype == np.float16 else self.x
+        x = self.x
+        if isinstance(x, np.ndarray) and x.dtype == np.float16:
+            x = from_half(x)
         return RowView(namespace(x).astype(x, dtype, copy=False), self.scale)
 
     def parts(self, dtype: Any) -> Iterator[tuple[slice, RowView]]:
