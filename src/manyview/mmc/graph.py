@@ -176,7 +176,7 @@ def _prepared(view: RowView, columns: tuple[Array, Array] | None, widths: Array)
     if is_sparse(view.x):
         return _prepared_entries(view, columns, widths)
     xp = namespace(view.x)
-    x = xp.astype(view.x, xp.result_type(view.x, widths), copy=False)
+    x = view.in_precision(xp.result_type(view.x, widths)).x
     if columns is not None:
         centre, width = columns
         x = (x - centre) * (width * widths)
