@@ -13,6 +13,14 @@ def test_largest_entries_stand_in_order(count, dtype):
     np.testing.assert_array_equal(largest(rows, count), np.argsort(-rows, axis=1)[:, :count])
 
 
+def test_rows_without_a_finite_entry_have_largest_ones():
+    rows = np.full((3, 64), -np.inf)
+    rows[1, 5] = np.inf
+    found = largest(rows, 3)
+    assert found[1, 0] == 5
+    assert all(np.unique(row).size == 3 for row in found)
+
+
 @pytest.mark.parametrize("count", [1, 3, 30])
 def test_largest_of_equal_entries_are_different_ones(count):
     rows = np.random.default_rng(0).integers(0, 3, size=(50, 64)).astype(float)

@@ -11,6 +11,7 @@ from manyview.engine.scaling import Scaling
 @pytest.fixture
 def few_at_a_time(monkeypatch):
     monkeypatch.setattr(block, "_WIDENED_BYTES", 300)
+    monkeypatch.setattr(block, "_WIDENED_ROWS", 1)
 
 
 def rows_of_type(dtype, n=23, width=9):
@@ -41,6 +42,12 @@ class TestWidenedRows:
         found, expected = view.pull(rows), whole.pull(rows)
         np.testing.assert_allclose(found.features, expected.features, rtol=1e-4)
         np.testing.assert_array_equal(found.scaled_sum, expected.scaled_sum)
+
+
+def test_wide_rows_are_not_widened_one_by_one():
+    view = RowView(np.zeros((600, 20_000), dtype=np.uint8), None)
+    sizes = [part.x.shape[0] for _, part in view.parts(np.dtype("f4"))]
+    assert sizes == [256, 256, 88]
 
 
 def test_rows_in_their_precision_are_not_copied():

@@ -15,8 +15,8 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster, wait
 
 from manyview import as_views
+from manyview.engine import recycled
 from manyview.engine.dask import DaskEngine
-from manyview.engine.recycled import recycled_here
 
 from .test_every_engine import assert_same, fitted, made
 
@@ -105,8 +105,8 @@ def test_memory_of_states_serves_again_and_changes_nothing(client):
     assert all(kept > 0 for kept in client.run(_kept_by_worker).values())
 
 
-def _kept_by_worker():
-    return recycled_here()._kept
+def _kept_by_worker(dask_worker):
+    return recycled._BY_WORKER[dask_worker].kept
 
 
 def test_nothing_is_left_on_the_workers(client):

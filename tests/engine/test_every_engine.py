@@ -84,6 +84,17 @@ class TestAgreement:
         assert found.cluster_factors_.dtype == np.float32
         assert adjusted_rand_score(truth, fetched(found.labels_)) == 1.0
 
+    @pytest.mark.parametrize("normalize", ["rows", "columns", None])
+    @pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32])
+    def test_of_narrow_types(self, place, dtype, normalize):
+        views, truth = made()
+        views = [(20.0 * (X - X.min()) / np.ptp(X)).astype(dtype) for X in views]
+        options = {"normalize": normalize, "init": truth, "max_iter": 3, "tol": 0.0}
+        found, expected = (fitted(given, **options) for given in (brought(views, place), views))
+        assert found.cluster_factors_.dtype == np.float32
+        np.testing.assert_array_equal(fetched(found.labels_), expected.labels_)
+        np.testing.assert_allclose(found.objective_, expected.objective_, rtol=1e-3)
+
     def test_of_views_with_names_and_several_starts(self, place):
         views, _ = made()
         named = dict(zip(("text", "image"), views, strict=True))

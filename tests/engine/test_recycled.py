@@ -48,8 +48,34 @@ class TestRecycled:
         recycled = Recycled(3 * MB)
         arrays = [recycled.empty((MB,), np.uint8) for _ in range(5)]
         arrays.clear()
-        assert recycled._kept == 3 * MB
-        assert sum(len(free) for free in recycled._free.values()) == 3
+        assert recycled.kept == 3 * MB
+
+    def test_sizes_that_are_asked_for_no_more_make_room(self):
+        recycled = Recycled(6 * MB)
+        for size in (MB, 2 * MB, 3 * MB):
+            arrays = [recycled.empty((size,), np.uint8) for _ in range(3)]
+            arrays.clear()
+        assert recycled.kept == 6 * MB
+        assert {memory.nbytes for memory in recycled._free} == {3 * MB}
+
+    def test_a_lock_that_is_never_let_go_holds_nobody_up(self):
+        recycled = Recycled(6 * MB)
+        array = recycled.empty((MB,), np.uint8)
+        held = threading.Event()
+        done = threading.Event()
+
+        def hold():
+            with recycled._lock:
+                held.set()
+                done.wait(60)
+
+        thread = threading.Thread(target=hold)
+        thread.start()
+        held.wait(60)
+        del array
+        assert recycled.kept == 0
+        done.set()
+        thread.join()
 
     @pytest.mark.parametrize("size", [0, 10, MB - 1, 3 * MB + 1])
     def test_small_and_huge_arrays_are_left_to_the_allocator(self, size):
@@ -83,6 +109,5 @@ class TestRecycled:
 
 
 def test_this_process_keeps_nothing():
-    recycled_here.cache_clear()
     array = recycled_here().empty((4 * MB,), np.uint8)
     assert array.base is None

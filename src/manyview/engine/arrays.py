@@ -90,7 +90,7 @@ def to_numpy(array: Array) -> npt.NDArray[Any]:
 
 
 def largest(rows: Array, count: int) -> Array:
-    """Return where the largest entries of each row stand, the largest first."""
+    """Return where the largest entries of each row stand, the largest first; none may be NaN."""
     if isinstance(rows, np.ndarray):
         if 2 * count <= rows.shape[1] // _GROUP:
             return _few_largest(rows, count)
@@ -103,7 +103,7 @@ def largest(rows: Array, count: int) -> Array:
 
 
 def _few_largest(rows: npt.NDArray[Any], count: int) -> npt.NDArray[np.int32]:
-    """Do the same where few are asked for, in a third of the time.
+    """Return where the few largest entries of each row stand, without a look at the order of most.
 
     With entries in groups, an entry below the `count`-th largest of the groups' largest has as
     many above it. What is left is little more than what is asked for, and is sorted.

@@ -191,7 +191,8 @@ def _column_deviations(block: Block, v: int, centre: Array) -> Sums:
     view = block.views[v]
     weights = _weights(view)
     if not is_sparse(view.x):
-        return (((view.x - centre) ** 2).T @ weights,)
+        parts = view.parts(weights.dtype)
+        return add_sums((((part.x - centre) ** 2).T @ weights[rows, ...],) for rows, part in parts)
     if not sp.issparse(view.x):
         return (_deviations_of_entries(view.x, weights, centre),)
     # the entries that are stored, and the zeros that are not

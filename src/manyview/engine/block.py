@@ -28,10 +28,11 @@ __all__ = [
 
 _WIDE = 256  # features
 _WIDENED_BYTES = 2 << 20  # of rows that are widened together, and then read from the cache
+_WIDENED_ROWS = 256  # at least: what each part adds to a sum is as wide as the view
 
 Matrix = npt.NDArray[np.floating[Any]]
 Sums: TypeAlias = tuple[Any, ...]
-"""What a kernel returns to be added over blocks."""
+"""What a kernel returns to be added over blocks: arrays of its own, no part of views or state."""
 Update: TypeAlias = tuple[dict[str, Any], Sums]
 """What a kernel returns to be kept with its block, and to be added over blocks."""
 
@@ -106,7 +107,7 @@ class RowView:
         if x.dtype == dtype or not isinstance(x, np.ndarray):
             yield slice(0, n), self.in_precision(dtype)
             return
-        count = max(_WIDENED_BYTES // max(width * dtype.itemsize, 1), 1)
+        count = max(_WIDENED_BYTES // max(width * dtype.itemsize, 1), _WIDENED_ROWS)
         place = np.empty((min(count, n), width), dtype=dtype)
         for begin in range(0, max(n, 1), count):
             rows = slice(begin, min(begin + count, n))

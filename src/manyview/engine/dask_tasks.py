@@ -152,9 +152,9 @@ def worked(plan: Plan, part: Part, sources: list[Any], scales: list[Any], arrays
     size = part.stop - part.start
     pieces = list(_pieces(size, arrays_of_views, plan.row_bytes, plan.sums_bytes))
     most = pieces[0].stop
-    views = [_Rows(x, most) for x in arrays_of_views]
-    factors = [None if scale is None else _Rows(scale, most) for scale in scales]
-    states = [_Rows(x, most, times) for x, times in zip(arrays, plan.factors, strict=True)]
+    views = [_Pieces(x, most) for x in arrays_of_views]
+    factors = [None if scale is None else _Pieces(scale, most) for scale in scales]
+    states = [_Pieces(x, most, times) for x, times in zip(arrays, plan.factors, strict=True)]
     written: list[npt.NDArray[Any]] = []
 
     def sums_of_pieces() -> Iterator[Sums]:
@@ -203,9 +203,9 @@ def _block(
     plan: Plan,
     part: Part,
     piece: slice,
-    rows_of_views: list[_Rows],
-    scales: list[_Rows | None],
-    states: list[_Rows],
+    rows_of_views: list[_Pieces],
+    scales: list[_Pieces | None],
+    states: list[_Pieces],
 ) -> Block:
     views = [NO_VIEW] * plan.n_views
     for v, rows, scale in zip(plan.views, rows_of_views, scales, strict=True):
@@ -214,7 +214,7 @@ def _block(
     return Block(slice(part.start + piece.start, part.start + piece.stop), views, state)
 
 
-class _Rows:
+class _Pieces:
     """Rows of a block, some at a time: times a number, and where products are fast.
 
     Arrays that came over the network begin anywhere in memory, and NumPy would copy them whole, and

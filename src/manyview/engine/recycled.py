@@ -2,17 +2,16 @@
 
 A process asks the system for the memory of each large array, and gives it back with the array. The
 system hands it over page by page, in zeros: for an array that is written once and read a few times
-that can take as long as the work on it.
+that can take as long as the work on it. See benchmarks/cluster.py.
 """
 
 from __future__ import annotations
 
 import sys
-from collections import defaultdict
-from functools import cache
 from math import prod
 from threading import RLock
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -29,37 +28,50 @@ class Recycled:
     Parameters
     ----------
     most : int
-        Bytes that are kept; what is dropped beyond goes back to the system.
+        Bytes that are kept; beyond, what was dropped first goes back to the system.
     """
 
     def __init__(self, most: int) -> None:
         self._most = most
-        self._kept = 0
-        self._free: dict[int, list[npt.NDArray[np.uint8]]] = defaultdict(list)
+        self._free: list[npt.NDArray[np.uint8]] = []
         # garbage may be collected, and memory come back, while this thread holds it
         self._lock = RLock()
+
+    @property
+    def kept(self) -> int:
+        """Bytes that wait for an array."""
+        return sum(memory.nbytes for memory in tuple(self._free))
 
     def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
         """Return an array with entries that are not set."""
         size = prod(shape) * np.dtype(dtype).itemsize
         if not _LEAST <= size <= self._most:
             return np.empty(shape, dtype)
-        with self._lock:
-            memory = self._free[size].pop() if self._free[size] else None
-            self._kept -= 0 if memory is None else size
-        lease = _Lease(self, np.empty(size, np.uint8) if memory is None else memory)
-        return np.asarray(lease).view(dtype).reshape(shape)
+        # all views of an array refer to what it was made from, here to the lease
+        return np.asarray(_Lease(self, self._memory(size))).view(dtype).reshape(shape)
 
     def take_back(self, memory: npt.NDArray[np.uint8]) -> None:
-        """Keep the memory of an array that was dropped, if there is room for it."""
+        """Keep the memory of an array that was dropped."""
+        # a thread that was stopped at the end of the process would never let the lock go
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._free.append(memory)
+            while self.kept > self._most:
+                del self._free[0]
+        finally:
+            self._lock.release()
+
+    def _memory(self, size: int) -> npt.NDArray[np.uint8]:
         with self._lock:
-            if self._kept + memory.nbytes <= self._most:
-                self._kept += memory.nbytes
-                self._free[memory.nbytes].append(memory)
+            for n, memory in enumerate(self._free):
+                if memory.nbytes == size:
+                    return self._free.pop(n)
+        return np.empty(size, np.uint8)
 
 
 class _Lease:
-    """What arrays that share memory refer to, as long as there are any."""
+    """What all arrays that share memory refer to, as long as there are any."""
 
     def __init__(self, owner: Recycled, memory: npt.NDArray[np.uint8]) -> None:
         self._owner, self._memory = owner, memory
@@ -69,21 +81,26 @@ class _Lease:
         self._owner.take_back(self._memory)
 
 
-@cache
+_NOTHING = Recycled(0)
+_BY_WORKER: WeakKeyDictionary[Any, Recycled] = WeakKeyDictionary()
+
+
 def recycled_here() -> Recycled:
-    """Return the arrays of this process: a worker of Dask keeps a part of the memory it may use."""
-    return Recycled(_memory_limit() // _PART_OF_LIMIT)
+    """Return the arrays of the worker of Dask that runs this task; elsewhere nothing is kept.
 
-
-def _memory_limit() -> int:
+    A worker keeps a part of the memory that it may use.
+    """
     if "distributed" not in sys.modules:
-        return 0
+        return _NOTHING
     from distributed import get_worker
     from distributed.system import MEMORY_LIMIT
 
     try:
-        limit = get_worker().memory_manager.memory_limit
-    except ValueError:  # tasks that threads of this process run
-        return 0
-    # one without a limit may have others beside it
-    return int(limit or MEMORY_LIMIT // 4)
+        worker = get_worker()
+    except ValueError:  # threads of this process
+        return _NOTHING
+    if worker not in _BY_WORKER:
+        # one without a limit may have others beside it
+        limit = int(worker.memory_manager.memory_limit or MEMORY_LIMIT // 4)
+        _BY_WORKER.setdefault(worker, Recycled(limit // _PART_OF_LIMIT))
+    return _BY_WORKER[worker]

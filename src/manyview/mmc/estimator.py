@@ -93,7 +93,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     max_iter : int, default=100
         Most sweeps.
     tol : float, default=1e-3
-        Stop when a sweep lowers the objective by less than this part of it.
+        Stop when a sweep lowers the objective by less than this part of it. Inside a sweep,
+        conjugate gradients end with a step that lowers it by less than five times as much.
     patience : int or None, default=4
         Stop when this number of sweeps in a row have left 98 % of the indicator as it was. More
         sweeps drop more features and fit these samples closer, and others less close. None goes

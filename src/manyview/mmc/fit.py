@@ -49,7 +49,8 @@ class Problem:
     max_iter : int
         Most sweeps.
     tol : float
-        Stop when a sweep lowers the objective by less than this part of it.
+        Stop when a sweep lowers the objective by less than this part of it. Conjugate gradients
+        end with a step that lowers it by less than five times as much.
     patience : int or None
         Stop when the indicator has settled in this number of sweeps, one after another.
     cg_steps : int
@@ -187,8 +188,8 @@ def refit(engine: Engine, problem: Problem, fitted: Fitted) -> tuple[Factors, Mo
 
     A row-sparse penalty finds the features; of those that say the same it keeps few, and fits
     the samples at hand with them closer than others. So the features that are left are fitted
-    to the indicator once more, in one sweep with the squared norm as the penalty, before which the
-    cluster factor, that costs nothing, follows the other penalty. An interrupt leaves it.
+    to the indicator once more, in one sweep with the squared norm as the penalty. The cluster
+    factor is fitted first, as it costs nothing. An interrupt leaves it.
     """
     if problem.penalty.degree == Frobenius.degree:
         return fitted.factors, fitted.moments

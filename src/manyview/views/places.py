@@ -61,7 +61,7 @@ def _range(array: Any) -> tuple[float, float]:
 
 
 def _half_range(array: npt.NDArray[np.float16]) -> tuple[float, float]:
-    """Do the same by the bits of half precision, for which processors have no comparisons.
+    """Return the least and the largest entry by their bits, which NumPy compares faster.
 
     As numbers with a sign, bits of positive entries are in order and above those of negative
     ones; as numbers without, bits of negative entries are in reverse order and above the others.
