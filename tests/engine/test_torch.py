@@ -9,10 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
+from threadpoolctl import threadpool_limits
 
 from manyview import MMC, SEC, as_views
 from manyview.datasets import make_views
-from manyview.engine import LocalEngine, arrays
+from manyview.engine import LocalEngine, arrays, blas_threads
 from manyview.linalg.cg import conjugate_gradients
 from manyview.mmc import init, landmarks
 
@@ -467,6 +468,16 @@ class TestWhatTravels:
         conjugate_gradients(lambda X: (steps.append(1), H @ X)[1], ones, lambda X: X, steps=5)
         # before the first product, and after each, when nothing else waits
         assert asked_at == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
+
+
+@pytest.mark.parametrize(("device", "threads"), [("cpu", 8), ("cuda", 4)])
+def test_beside_a_device_the_host_has_few_threads(device, threads):
+    engine = TorchEngine(as_views([torch.rand(9, 2)]), normalize="rows")
+    engine.device = torch.device(device)
+    with threadpool_limits(8):
+        with engine.running():
+            assert blas_threads() == threads
+        assert blas_threads() == 8
 
 
 def test_importing_manyview_imports_no_torch():

@@ -11,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
+from threadpoolctl import threadpool_limits
 from torch.nn.functional import linear
 
 from manyview.engine.arrays import Array, placed_like, product_over_rows, to_numpy
 from manyview.engine.block import Block, RowView, Sums, Update
-from manyview.engine.local import LocalEngine
+from manyview.engine.local import LocalEngine, blas_threads
 from manyview.engine.scaling import Folded, Pulled, Scaling
 from manyview.engine.sparse_rows import SparseRows
 from manyview.views import Views
@@ -31,6 +32,9 @@ _TEMPORARY_BYTES = {"cpu": 8 << 20, "cuda": 512 << 20}
 _WIDTH = 32  # columns of what a kernel makes, in double precision
 _CHUNK_ROWS = {"cpu": 256, "cuda": 32_768}
 _PIECE_BYTES = {"cpu": 8 << 20, "cuda": 256 << 20}
+# The host has little to do beside a device, and with more threads these wait for each other: a fit
+# of a million samples took 3.1 s with 16 and 0.8 s with 4. See benchmarks/gpu.py.
+_HOST_THREADS = 4
 
 
 @dataclass(frozen=True)
@@ -130,8 +134,9 @@ class TorchEngine(LocalEngine):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Hold what the work needs: no graph is recorded, whatever the caller does around it."""
-        with torch.no_grad():
+        """Hold what the work needs: no graph is recorded, and the host has few threads."""
+        few = None if self.device.type == "cpu" else min(_HOST_THREADS, blas_threads())
+        with torch.no_grad(), threadpool_limits(few):
             yield
 
     def sum(self, kernel: Callable[..., Sums], *args: Any) -> Sums:
