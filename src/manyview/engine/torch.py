@@ -63,7 +63,7 @@ class TensorRows(RowView):
         scaled_sum = plain_sum
         if view.scale is not None:
             scaled = rows * view.scale[:, None]
-            scaled_sum = scaled.sum(dim=0)
+            scaled_sum = view.scale @ rows
         return Pulled(product_over_rows(view.x, scaled), scaled_sum, plain_sum)
 
     def restrict(self, active: npt.NDArray[np.intp]) -> TensorRows:
