@@ -188,9 +188,8 @@ def _normal(view: RowView, direction: Folded, gram: Array, others: Array | None)
     projected = view.project(direction)
     if others is not None:
         projected *= others
-    weighted = (
-        projected @ gram.T
-    )  # symmetric, and by columns: on a device with TF32 three times faster
+    # symmetric; by columns it is three times faster on a device with TF32. See benchmarks/gpu.py
+    weighted = projected @ gram.T
     if others is not None:
         weighted *= others
     return view.pull(weighted)
