@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import reduce
-from operator import add, mul
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,10 +110,13 @@ def product_kernel(cosines: list[Array], order: int | None = None) -> Array:
     >>> product_kernel([np.array(0.5), np.array(0.2)], order=1).item()
     1.7
     """
-    xp = namespace(cosines[0])
     if order is None or order >= len(cosines):
-        # rounding must not make a large product of two views that both say "opposite"
-        return reduce(mul, [xp.clip(1.0 + cosine, 0.0, None) for cosine in cosines])
+        # two views that say "opposite" may both be below 0 by rounding: their product is smaller
+        kernel = 1.0 + cosines[0]
+        for cosine in cosines[1:]:
+            kernel *= 1.0 + cosine
+        return kernel
+    xp = namespace(cosines[0])
     sums = [xp.ones_like(cosines[0])] + [xp.zeros_like(cosines[0]) for _ in range(order)]
     for cosine in cosines:
         for degree in range(order, 0, -1):
@@ -162,12 +165,12 @@ def _feature_widths(engine: Engine, v: int) -> Matrix:
 
 
 class _Rows(NamedTuple):
-    """Rows ``z = x - shift`` of a view: x by itself, what its products lack, 1 / |z|."""
+    """Rows ``z = x - shift`` of a view: x by itself, what its products lack, 1 / |z| if not 1."""
 
     x: Any
     shift: Array | None
     overlap: Array | None
-    inverse_length: Array
+    inverse_length: Array | None
 
 
 def _prepared(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> _Rows:
@@ -185,7 +188,8 @@ def _prepared(view: RowView, columns: tuple[Array, Array] | None, widths: Array)
             # before anything is multiplied: products of raw rows may overflow
             x = x * view.scale[:, None]
         x = x * widths
-    return _Rows(x, None, None, _inverse_lengths(xp.sum(x * x, axis=1), view.scale))
+    x = x * _inverse_lengths(xp.sum(x * x, axis=1), view.scale)[:, None]
+    return _Rows(x, None, None, None)
 
 
 def _prepared_sparse(view: RowView, columns: tuple[Matrix, Matrix] | None, widths: Matrix) -> _Rows:
@@ -235,8 +239,9 @@ def _cosines(rows: _Rows, marks: _Rows) -> Array:
     products = products.toarray() if sp.issparse(products) else products
     if rows.overlap is not None and marks.overlap is not None:
         products -= rows.overlap[:, None] + marks.overlap
-    products *= rows.inverse_length[:, None]
-    products *= marks.inverse_length
+    if rows.inverse_length is not None and marks.inverse_length is not None:
+        products *= rows.inverse_length[:, None]
+        products *= marks.inverse_length
     return products
 
 
