@@ -67,17 +67,12 @@ def _half_range(array: npt.NDArray[np.float16]) -> tuple[float, float]:
     ones; as numbers without, bits of negative entries are in reverse order and above the others.
     """
     signed, unsigned = array.view(np.int16), array.view(np.uint16)
-    high, low = signed.max(), unsigned.max()
-    ends = np.array(
-        [
-            low if low >> 15 else signed.min().view(np.uint16),
-            unsigned.min() if high < 0 else high.view(np.uint16),
-        ],
-        dtype=np.uint16,
-    ).view(np.float16)
-    if np.isnan(ends).any():
+    any_negative, any_positive = signed.min() < 0, signed.max() >= 0
+    low = (unsigned.max() if any_negative else unsigned.min()).view(np.float16)
+    high = (signed.max() if any_positive else unsigned.min()).view(np.float16)
+    if np.isnan(low) or np.isnan(high):
         return np.nan, np.nan
-    return float(ends[0]), float(ends[1])
+    return float(low), float(high)
 
 
 def _collection_range(array: Any) -> tuple[float, float]:
