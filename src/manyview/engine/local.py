@@ -68,11 +68,20 @@ class LocalEngine(Engine):
         self.n_samples = views.n_samples
         self._n_threads = n_threads
         self._arrays = [_in_precision(array, self.dtype) for array in views.arrays]
-        self.blocks = []
-        for rows in _row_slices(views):
-            raw = (RowView(rows_of(array, rows), None) for array in self._arrays)
-            scaled = [scale_rows(x, v, rows, normalize, views.present) for v, x in enumerate(raw)]
-            self.blocks.append(Block(rows, scaled))
+        self.blocks = [
+            Block(rows, [RowView(rows_of(array, rows), None) for array in self._arrays])
+            for rows in _row_slices(views)
+        ]
+
+        def scaled(block: Block) -> list[RowView]:
+            return [
+                scale_rows(view, v, block.rows, normalize, views.present)
+                for v, view in enumerate(block.views)
+            ]
+
+        with self.running():
+            for block, rows in zip(self.blocks, self._map(scaled), strict=True):
+                block.views = rows
         self.scalings = scalings or self._found_scalings(views.n_features, normalize)
 
     @contextmanager

@@ -96,7 +96,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Stop when a sweep lowers the objective by less than this part of it. Inside a sweep,
         conjugate gradients end with a step that lowers it by less than five times as much.
     patience : int or None, default=4
-        Stop when this number of sweeps in a row have left 98 % of the indicator as it was. More
+        Stop when this number of sweeps in a row have left 97 % of the indicator as it was. More
         sweeps drop more features and fit these samples closer, and others less close. None goes
         on until the objective settles.
     normalize : {"rows", "columns"} or None, default="rows"

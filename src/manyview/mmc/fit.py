@@ -31,7 +31,7 @@ Matrix = npt.NDArray[np.floating[Any]]
 
 CG_STEPS = 30
 NEGLIGIBLE = 5.0  # times `tol`: gains of a step of conjugate gradients that are not followed up
-SETTLED = 2e-2  # part of the indicator whose change in a sweep counts as none
+SETTLED = 3e-2  # part of the indicator whose change in a sweep counts as none
 REFIT_STRENGTH = 10.0  # of the penalty, beside that which leaves room for labels to move
 _KEPT = ("indicator", "labels")
 

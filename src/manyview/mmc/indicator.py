@@ -30,6 +30,7 @@ __all__ = [
 
 Matrix = npt.NDArray[np.floating[Any]]
 
+FOLLOWERS = 1 / 32  # part of the samples that moved together, below which others may wait
 _GAINS = 2.0 ** np.arange(-80, 20)
 _NOTHING = 1e-12
 
@@ -142,10 +143,11 @@ class DiscreteIndicator:
             return moments  # what a model says that has all but vanished is rounding
         hold = _hold(factors, moments) if self._holds else 0.0
         sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, hold))
-        moved = False
+        moved, first = False, 0
         for _ in range(self.rounds):
             movers = to_numpy(engine.update(_propose_kernel, sizes, sums, _GAINS)[0])
-            if not movers[0]:
+            first = max(first, movers[0])
+            if movers[0] <= FOLLOWERS * first:
                 break
             for chosen in _ever_fewer(engine, movers):
                 new_sizes, new_sums = map(to_numpy, engine.update(_trial_kernel, *chosen))

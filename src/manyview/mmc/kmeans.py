@@ -23,7 +23,7 @@ __all__ = ["assigned", "cluster_sizes", "cluster_state", "lloyd", "members_of"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-_FEW = 20_000  # rows that are clustered as a whole
+_FEW = 10_000  # rows that are clustered as a whole
 _MOST_ITERATIONS = 100
 
 
