@@ -15,13 +15,13 @@ from manyview.mmc.model import (
     residual_kernel,
 )
 from manyview.mmc.penalty import Frobenius, RowSparse
-from manyview.mmc.readout import JoiningReadout, predict_samples
+from manyview.mmc.readout import LargestReadout, predict_samples
 
 PENALTIES = [RowSparse(), Frobenius()]
 
 
 def predicted_indicator(engine, factors):
-    predict_samples(engine, factors, JoiningReadout(np.ones(3), np.ones(3)))
+    predict_samples(engine, factors, LargestReadout())
     return engine.gather("prediction")
 
 

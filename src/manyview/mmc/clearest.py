@@ -10,13 +10,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.linalg.embedding import clear_embedding
-from manyview.linalg.partition import Labels, cluster_rows
+from manyview.linalg.partition import Labels, cluster_rows, effective_clusters
 
 __all__ = ["clearest_labels", "unexplained"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
 CLEARER = 0.75
+AS_MANY = 0.9
 
 
 def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Generator) -> Labels:
@@ -24,8 +25,9 @@ def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Gener
 
     How clear clusters are is the part of the embedding's variance that lies within them. Embeddings
     of different graphs can be compared by it, as their rows are of unit length and their columns
-    as many. A later graph has to bring it below three quarters, and one that falls into more pieces
-    than there are clusters is not asked: its pieces are clear, and say nothing.
+    as many. A later graph has to bring it below three quarters. Its pieces are clear, too, and say
+    nothing: one that falls into more of them than there are clusters is not asked, and one that
+    has a loose piece for a cluster, so that the others are fewer by a tenth in effect, not taken.
 
     Parameters
     ----------
@@ -47,7 +49,8 @@ def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Gener
         if sp.csgraph.connected_components(graph, directed=False)[0] > n_clusters:
             continue
         labels, within = _clustered(graph, n_clusters, rng)
-        if within < CLEARER * least:
+        as_many = _effective(labels) >= AS_MANY * _effective(best)
+        if within < CLEARER * least and as_many:
             best, least = labels, within
     return best
 
@@ -67,6 +70,10 @@ def unexplained(rows: Matrix, labels: Labels) -> float:
     within = np.sum((rows - means[labels]) ** 2)
     total = np.sum((rows - rows.mean(axis=0)) ** 2)
     return np.float64(within / total if total > 0 else 0.0)
+
+
+def _effective(labels: Labels) -> float:
+    return effective_clusters(np.bincount(labels).astype(np.float64))
 
 
 def _clustered(graph: Any, n_clusters: int, rng: np.random.Generator) -> tuple[Labels, float]:

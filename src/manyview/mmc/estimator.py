@@ -147,8 +147,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     fitted to the final indicator once more with the squared norm as penalty, which serves samples
     that were not there better.
 
-    `predict` puts a sample where the model's prediction says. `labels_` are the outcome of the
-    last indicator step on the training samples, which moves them one by one only while that
+    `predict` puts a sample into the cluster of its largest entry in `transform`. `labels_` are the
+    outcome of the last indicator step on the training samples, which moves them only while that
     raises its criterion. The two agree but for samples between clusters and where the sweeps
     ended by `max_iter`; with ``indicator="orthogonal"`` both follow the same centres.
 

@@ -32,7 +32,7 @@ Matrix = npt.NDArray[np.floating[Any]]
 CG_STEPS = 30
 NEGLIGIBLE = 5.0  # times `tol`: gains of a step of conjugate gradients that are not followed up
 SETTLED = 3e-2  # part of the indicator whose change in a sweep counts as none
-REFIT_STRENGTH = 10.0  # of the penalty, beside that which leaves room for labels to move
+REFIT_STRENGTH = 30.0  # of all penalties together, beside one that leaves room for labels to move
 _KEPT = ("indicator", "labels")
 
 
@@ -196,7 +196,8 @@ def refit(engine: Engine, problem: Problem, fitted: Fitted) -> tuple[Factors, Mo
     whole = engine.snapshot(*_KEPT)
     factors, moments = fitted.factors, fitted.moments
     ridge = Frobenius()
-    gamma = REFIT_STRENGTH * default_gamma(engine, ridge, factors.clusters.shape[0])
+    gamma = default_gamma(engine, ridge, factors.clusters.shape[0])
+    gamma *= REFIT_STRENGTH / (len(factors.views) + 1)
     problem = replace(problem, penalty=ridge, gamma=gamma)
     try:
         factors, moments = _balanced(engine, problem, factors, moments)

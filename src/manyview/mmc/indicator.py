@@ -19,7 +19,7 @@ from manyview.engine.arrays import Array, as_dtype, namespace, picked, placed_li
 from manyview.linalg.polar import inverse_square_root
 from manyview.mmc.kmeans import cluster_sizes, cluster_state, members_of
 from manyview.mmc.model import NEXT_TO_NOTHING, Factors, Moments, cross_moment, interaction
-from manyview.mmc.readout import CentreReadout, JoiningReadout, Readout, joining_gains
+from manyview.mmc.readout import CentreReadout, LargestReadout, Readout
 
 __all__ = [
     "DiscreteIndicator",
@@ -166,10 +166,8 @@ class DiscreteIndicator:
     def read(
         self, engine: Engine, factors: Factors, moments: Moments, rng: np.random.Generator
     ) -> Readout:
-        """Leave the labels as they are; return joining the cluster that gains most."""
-        sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters))
-        engine.forget("prediction")
-        return JoiningReadout(sizes, sums)
+        """Leave the labels as they are; return the rule that the largest prediction says it."""
+        return LargestReadout()
 
 
 def indicator_named(name: str, *, holds: bool = False) -> Indicator:
@@ -251,6 +249,12 @@ def _exact_sum(rows: Array) -> Array:
     return namespace(rows).sum(rows, axis=0)
 
 
+def _joining_gains(prediction: Array, sizes: Array, sums: Array) -> Array:
+    """Return how much ``sum_k S_k / sqrt(size_k)`` gains by a sample in each cluster, alone."""
+    xp = namespace(prediction)
+    return (sums + prediction) / xp.sqrt(sizes + 1.0) - sums / xp.sqrt(sizes)
+
+
 def _propose_kernel(block: Block, sizes: Array, sums: Array, gains_asked: Array) -> Update:
     labels, prediction = block.state["labels"], block.state["prediction"]
     xp = namespace(prediction)
@@ -258,7 +262,7 @@ def _propose_kernel(block: Block, sizes: Array, sums: Array, gains_asked: Array)
     size, total = xp.take(sizes, labels), xp.take(sums, labels)
     left_size = xp.where(size > 2.0, size - 1.0, xp.ones_like(size))
     leaving = (total - own) / xp.sqrt(left_size) - total / xp.sqrt(size)
-    gains = joining_gains(prediction, sizes, sums)
+    gains = _joining_gains(prediction, sizes, sums)
     elsewhere = ~members_of(labels, prediction.shape[1])
     gains = xp.where(elsewhere, gains, xp.full_like(gains, -xp.inf))
     proposal = xp.argmax(gains, axis=1)

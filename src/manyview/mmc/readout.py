@@ -12,7 +12,7 @@ from manyview.engine import Block, Engine, Update
 from manyview.engine.arrays import Array, namespace, placed_like
 from manyview.mmc.model import Factors, interaction
 
-__all__ = ["CentreReadout", "JoiningReadout", "Readout", "joining_gains", "predict_samples"]
+__all__ = ["CentreReadout", "LargestReadout", "Readout", "predict_samples"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -24,17 +24,16 @@ class Readout(Protocol):
         """Return the cluster of each row of a prediction."""
 
 
-@dataclass(frozen=True)
-class JoiningReadout:
-    """The cluster whose part of the discrete criterion would gain most by the sample."""
+class LargestReadout:
+    """The cluster of the largest prediction.
 
-    sizes: Matrix
-    sums: Matrix
+    The criterion of the discrete step is not asked: for samples that were not there predictions are
+    smaller all over, and to join a small cluster would seldom pay.
+    """
 
     def labels(self, prediction: Array) -> Array:
         """Return the cluster of each row of a prediction."""
-        sizes, sums = (placed_like(part, prediction) for part in (self.sizes, self.sums))
-        return namespace(prediction).argmax(joining_gains(prediction, sizes, sums), axis=1)
+        return namespace(prediction).argmax(prediction, axis=1)
 
 
 @dataclass(frozen=True)
@@ -53,25 +52,6 @@ class CentreReadout:
         rows = xp.astype(prediction, rotation.dtype, copy=False) @ rotation
         distances = xp.sum(centres**2, axis=1) - 2.0 * (rows @ centres.T)
         return xp.argmin(distances, axis=1)
-
-
-def joining_gains(prediction: Array, sizes: Array, sums: Array) -> Array:
-    """Return by how much ``sum_k S_k / sqrt(size_k)`` rises if a sample joins each cluster.
-
-    Parameters
-    ----------
-    prediction : array of shape (n, n_clusters)
-        The model's prediction of the indicator.
-    sizes, sums : array of shape (n_clusters,)
-        Number of members of each cluster, and the sum of their predictions for it.
-
-    Returns
-    -------
-    array of shape (n, n_clusters)
-        Gains of each sample, if it joined alone.
-    """
-    xp = namespace(prediction)
-    return (sums + prediction) / xp.sqrt(sizes + 1.0) - sums / xp.sqrt(sizes)
 
 
 def predict_samples(engine: Engine, factors: Factors, readout: Readout) -> None:
