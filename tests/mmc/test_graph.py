@@ -122,7 +122,7 @@ def test_a_sample_that_lacks_a_view_goes_by_the_others():
     present = np.ones((90, 2), dtype=bool)
     present[:10, 1] = False
     engine = LocalEngine(as_views(views, present=present), normalize="rows")
-    widths = [module._feature_widths(engine, v) for v in range(2)]
+    widths = module.halfway_widths(engine)
     find_nearest(engine, np.arange(90), 5, widths, itself=False)
     found = engine.gather("near")
     squares = np.where(present[:, 1:], views[1] / np.linalg.norm(views[1], axis=1)[:, None], 0.0)

@@ -1,9 +1,12 @@
 import numpy as np
 import pytest
+from sklearn.datasets import load_digits
 
 from manyview.engine import LocalEngine
-from manyview.mmc.graph import find_nearest, harmonic_weights
-from manyview.mmc.landmarks import embed_by_landmarks
+from manyview.metrics import score_all
+from manyview.mmc.graph import find_nearest, halfway_widths, harmonic_weights, nearest_of
+from manyview.mmc.init import graph_start
+from manyview.mmc.landmarks import FAR_LOOK, NEAR_LOOK, clearest_look, embed_by_landmarks
 from manyview.views import as_views
 
 from .conftest import raw_views
@@ -20,7 +23,8 @@ def test_rows_are_those_of_the_singular_vectors(sparse):
     np.put_along_axis(z, engine.gather("near"), np.tile(harmonic_weights(5), (60, 1)), axis=1)
     z /= z.sum(axis=1, keepdims=True)
     mass = z.sum(axis=0)
-    left = np.linalg.svd(z[:, mass > 0] / np.sqrt(mass[mass > 0]))[0][:, :3]
+    left, values, _ = np.linalg.svd(z[:, mass > 0] / np.sqrt(mass[mass > 0]))
+    left = left[:, :3] * (1.0 - values[5] ** 2 / values[:3] ** 2)
     expected = left / np.linalg.norm(left, axis=1, keepdims=True)
     embed_by_landmarks(engine, marks, 3)
     found = engine.gather("embedding")
@@ -34,3 +38,59 @@ def test_landmarks_without_samples_are_left_out():
     found = engine.gather("embedding")
     assert np.isfinite(found).all()
     assert np.abs(found[0] @ found[-1]) < 1e-8
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("normalize", ["rows", "columns"])
+def test_nearest_of_a_few_samples_are_those_of_all(sparse, normalize):
+    engine = LocalEngine(as_views(raw_views(0, 60, (5, 4), sparse=sparse)), normalize=normalize)
+    marks, some = np.arange(0, 60, 4), np.array([3, 7, 8, 20, 59] * 4)
+    find_nearest(engine, marks, 5, halfway_widths(engine))
+    few = nearest_of(engine, some, marks, 5, halfway_widths(engine))
+    assert (few == engine.gather("near")[some]).all()
+
+
+def noisy():
+    """Clusters that single features hardly tell, as in texts: near samples are seldom alike."""
+    rng = np.random.default_rng(0)
+    y = np.arange(1200) % 4
+    words = rng.random((4, 300)) ** 4
+    views = [rng.poisson(0.1 * words[y] + 0.05 * rng.random(300)).astype(float) for _ in range(2)]
+    return views, y
+
+
+def digits():
+    X, y = load_digits(return_X_y=True)
+    images = X.reshape(-1, 8, 8)
+    return [X, np.hstack([images.sum(axis=1), images.sum(axis=2)])], y
+
+
+class TestClearestLook:
+    @pytest.mark.parametrize(("made", "look"), [(noisy, FAR_LOOK), (digits, NEAR_LOOK)])
+    def test_finds_how_far_to_look(self, made, look):
+        views, y = made()
+        n_clusters = np.unique(y).size
+        engine = LocalEngine(as_views(views), normalize="rows")
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            marks = np.sort(rng.choice(y.size, 400, replace=False))
+            assert clearest_look(engine, marks, n_clusters, rng) == look
+
+    @pytest.mark.parametrize("made", [noisy, digits])
+    def test_what_it_finds_serves_better(self, made, monkeypatch):
+        views, y = made()
+        n_clusters = np.unique(y).size
+        engine = LocalEngine(as_views(views), normalize="rows")
+        monkeypatch.setattr("manyview.mmc.init.EXACT_LIMIT", 50)
+        monkeypatch.setattr("manyview.mmc.init.N_LANDMARKS", 400)
+
+        def quality(look):
+            with monkeypatch.context() as patch:
+                if look is not None:
+                    patch.setattr("manyview.mmc.init.clearest_look", lambda *args, **kw: look)
+                graph_start(engine, n_clusters, np.random.default_rng(0))
+            return score_all(y, engine.gather("labels"))["nmi_geometric"]
+
+        both = [quality(look) for look in (FAR_LOOK, NEAR_LOOK)]
+        assert quality(None) >= max(both) - 0.02
+        assert max(both) > min(both) + 0.03

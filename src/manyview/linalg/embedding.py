@@ -10,7 +10,7 @@ import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
-__all__ = ["clear_embedding", "graph_embedding", "unit_rows"]
+__all__ = ["clear_embedding", "clear_weights", "graph_embedding", "unit_rows"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -69,11 +69,7 @@ def graph_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generat
 
 
 def clear_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generator) -> Matrix:
-    """Return the top eigenvectors, each weighted by how far it stands above noise; unit rows.
-
-    An eigenvector counts ``1 - l_2K / l_k``, with l_k its eigenvalue and l_2K one that K clusters
-    have no use for. Where clusters show in fewer than K eigenvectors, the others are noise, and
-    rows of unit length would give it the same weight.
+    """Return the top eigenvectors, weighted by :func:`clear_weights`; unit rows.
 
     Parameters
     ----------
@@ -94,12 +90,37 @@ def clear_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generat
     root = np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel())
     scaled = np.divide(vectors.T, root, out=np.zeros_like(vectors.T), where=root > 0).T
     values = np.maximum(np.sum(scaled * (adjacency @ scaled), axis=0), 0.0)
-    floor = values[-1] if more > n_components else 0.0
+    return unit_rows(vectors[:, :n_components] * clear_weights(values, n_components))
+
+
+def clear_weights(values: Matrix, n_components: int) -> Matrix:
+    """Return how far each of the top eigenvectors stands above noise, by the eigenvalues.
+
+    An eigenvector counts ``1 - l_2K / l_k``, with l_k its eigenvalue and l_2K one that K clusters
+    have no use for. Where clusters show in fewer than K eigenvectors, the others are noise, and
+    rows of unit length would give it the same weight.
+
+    Parameters
+    ----------
+    values : ndarray
+        The 2 K largest eigenvalues, or as many as there are, largest first.
+    n_components : int
+        Number of eigenvectors, K.
+
+    Returns
+    -------
+    ndarray of shape (n_components,), or shorter if there are fewer
+        Weights, all 1 where eigenvalues do not differ.
+
+    Examples
+    --------
+    >>> clear_weights(np.array([1.0, 0.8, 0.5, 0.4]), 2)
+    array([0.6, 0.5])
+    """
     top = values[:n_components]
+    floor = values[-1] if values.size > n_components else 0.0
     weights = np.divide(top - floor, top, out=np.zeros_like(top), where=top > floor)
-    if weights.max() < _ALIKE:
-        weights = np.ones_like(weights)
-    return unit_rows(vectors[:, :n_components] * weights)
+    return weights if weights.max(initial=0.0) >= _ALIKE else np.ones_like(weights)
 
 
 def unit_rows(rows: Matrix) -> Matrix:

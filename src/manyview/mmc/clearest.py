@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,7 @@ import scipy.sparse as sp
 from manyview.linalg.embedding import clear_embedding
 from manyview.linalg.partition import Labels, cluster_rows, effective_clusters
 
-__all__ = ["clearest_labels", "unexplained"]
+__all__ = ["Seen", "clearest_labels", "unexplained"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -44,15 +45,44 @@ def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Gener
         Labels; every cluster has a member.
     """
     first, *others = graphs
-    best, least = _clustered(first, n_clusters, rng)
+    best = Seen.of(clear_embedding(first, n_clusters, rng=rng), n_clusters, rng)
     for graph in others:
         if sp.csgraph.connected_components(graph, directed=False)[0] > n_clusters:
             continue
-        labels, within = _clustered(graph, n_clusters, rng)
-        as_many = _effective(labels) >= AS_MANY * _effective(best)
-        if within < CLEARER * least and as_many:
-            best, least = labels, within
-    return best
+        seen = Seen.of(clear_embedding(graph, n_clusters, rng=rng), n_clusters, rng)
+        if seen.is_clearer(best, CLEARER):
+            best = seen
+    return best.labels
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Clusters of an embedding, and how clear they are.
+
+    Attributes
+    ----------
+    labels : ndarray
+        Clusters of k-means.
+    within : float
+        Part of the embedding's variance that lies within them.
+    """
+
+    labels: Labels
+    within: float
+
+    @classmethod
+    def of(cls, rows: Matrix, n_clusters: int, rng: np.random.Generator) -> Self:
+        """Cluster the rows of an embedding."""
+        labels, _ = cluster_rows(rows, n_clusters, rng)
+        return cls(labels, unexplained(rows, labels))
+
+    def is_clearer(self, other: Self, part: float) -> bool:
+        """Whether less than a part of what others leave within is left, in as many clusters."""
+        return self.within < part * other.within and self._effective >= AS_MANY * other._effective
+
+    @property
+    def _effective(self) -> float:
+        return effective_clusters(np.bincount(self.labels).astype(np.float64))
 
 
 def unexplained(rows: Matrix, labels: Labels) -> float:
@@ -70,13 +100,3 @@ def unexplained(rows: Matrix, labels: Labels) -> float:
     within = np.sum((rows - means[labels]) ** 2)
     total = np.sum((rows - rows.mean(axis=0)) ** 2)
     return np.float64(within / total if total > 0 else 0.0)
-
-
-def _effective(labels: Labels) -> float:
-    return effective_clusters(np.bincount(labels).astype(np.float64))
-
-
-def _clustered(graph: Any, n_clusters: int, rng: np.random.Generator) -> tuple[Labels, float]:
-    rows = clear_embedding(graph, n_clusters, rng=rng)
-    labels, _ = cluster_rows(rows, n_clusters, rng)
-    return labels, unexplained(rows, labels)

@@ -20,7 +20,14 @@ import scipy.sparse as sp
 from manyview.engine import Block, Engine, RowView, Update
 from manyview.engine.arrays import Array, is_sparse, largest, namespace, placed_like
 
-__all__ = ["find_nearest", "harmonic_weights", "neighbour_graphs", "product_kernel"]
+__all__ = [
+    "find_nearest",
+    "halfway_widths",
+    "harmonic_weights",
+    "nearest_of",
+    "neighbour_graphs",
+    "product_kernel",
+]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -61,7 +68,7 @@ def neighbour_graphs(
     n = engine.n_samples
     most = [int(np.ceil(reach * PART_OF_CLUSTER * n / n_clusters)) for reach in reaches]
     counts = list(dict.fromkeys(min(max(count, FEWEST), n - 1) for count in most))
-    widths = [_feature_widths(engine, v) for v in range(len(engine.scalings))]
+    widths = halfway_widths(engine)
     find_nearest(engine, np.arange(n), max(counts), widths, order=order, itself=False)
     near = engine.take_state("near", np.arange(n))
     engine.forget("near")
@@ -151,17 +158,47 @@ def find_nearest(
         Whether a sample may be its own neighbour; if not, all samples are landmarks.
     """
     columns = [scaling.columns for scaling in engine.scalings]
-    taken = zip(engine.take(landmarks), columns, widths, strict=True)
-    marks = [_prepared(view, of_view, width) for view, of_view, width in taken]
+    marks = _marks(engine, landmarks, widths)
     engine.update(_nearest_kernel, columns, widths, marks, count, order, itself, engine.chunk)
 
 
-def _feature_widths(engine: Engine, v: int) -> Matrix:
-    """Return what each feature of a view is multiplied by: its mean square to the power -1/4."""
-    squares = engine.moments[v][1][:-1]
-    there = squares > _NOTHING * max(float(squares.max(initial=0.0)), np.finfo(np.float64).tiny)
-    widths = np.where(there, np.where(there, squares, 1.0) ** -0.25, 0.0)
-    return np.asarray(widths, dtype=engine.dtype)
+def nearest_of(
+    engine: Engine,
+    samples: npt.NDArray[np.intp],
+    landmarks: npt.NDArray[np.intp],
+    count: int,
+    widths: list[Matrix],
+    *,
+    order: int | None = None,
+) -> npt.NDArray[np.intp]:
+    """Return the nearest landmarks of a few samples, which are brought into this process.
+
+    No more of them at a time than there are landmarks. Parameters as in :func:`find_nearest`.
+    """
+    columns = [scaling.columns for scaling in engine.scalings]
+    marks = _marks(engine, landmarks, widths)
+    near = []
+    for part in np.array_split(samples, -(-samples.size // landmarks.size)):
+        block = Block(slice(0, part.size), engine.take(part))
+        state, _ = _nearest_kernel(block, columns, widths, marks, count, order, True, engine.chunk)
+        near.append(state["near"])
+    return np.concatenate(near)
+
+
+def _marks(engine: Engine, landmarks: npt.NDArray[np.intp], widths: list[Matrix]) -> list[_Rows]:
+    taken = zip(engine.take(landmarks), engine.scalings, widths, strict=True)
+    return [_prepared(view, scaling.columns, width) for view, scaling, width in taken]
+
+
+def halfway_widths(engine: Engine) -> list[Matrix]:
+    """Return what the features of each view are multiplied by: mean square to the power -1/4."""
+    widths = []
+    for _, squares in engine.moments:
+        squares = squares[:-1]
+        there = squares > _NOTHING * max(float(squares.max(initial=0.0)), np.finfo(np.float64).tiny)
+        width = np.where(there, np.where(there, squares, 1.0) ** -0.25, 0.0)
+        widths.append(width.astype(engine.dtype))
+    return widths
 
 
 class _Rows(NamedTuple):

@@ -8,6 +8,7 @@ which serves clustering better than G itself (:mod:`manyview.mmc.graph`).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +22,7 @@ from manyview.linalg.polar import inverse_square_root
 from manyview.mmc.clearest import clearest_labels
 from manyview.mmc.graph import neighbour_graphs
 from manyview.mmc.kmeans import assigned, cluster_state, lloyd
-from manyview.mmc.landmarks import embed_by_landmarks
+from manyview.mmc.landmarks import NEAR_LOOK, clearest_look, embed_by_landmarks
 
 __all__ = [
     "as_labels",
@@ -60,7 +61,8 @@ def graph_start(
     Up to ``EXACT_LIMIT`` samples each is linked to its nearest samples, and a graph of the very
     nearest is looked at, too, and taken where it shows its clusters more clearly
     (:mod:`manyview.mmc.clearest`). Beyond, samples are linked to the nearest of ``N_LANDMARKS``
-    random samples, so that nothing grows with the square of the number of samples.
+    random samples, so that nothing grows with the square of the number of samples; how far is
+    asked of some of them, in the same way (:mod:`manyview.mmc.landmarks`).
 
     Parameters
     ----------
@@ -83,7 +85,11 @@ def graph_start(
         return
     count = min(n, max(N_LANDMARKS, 2 * n_clusters))
     landmarks = np.sort(rng.choice(n, count, replace=False))
-    embed_by_landmarks(engine, landmarks, n_clusters, order=order, reach=reach)
+    if reach < 1.0:
+        look = replace(NEAR_LOOK, part=reach * NEAR_LOOK.part)
+    else:
+        look = clearest_look(engine, landmarks, n_clusters, rng, order=order)
+    embed_by_landmarks(engine, landmarks, n_clusters, look, order=order)
     cluster_state(engine, "embedding", n_clusters, rng)
     engine.forget("embedding")
 

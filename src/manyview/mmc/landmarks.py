@@ -8,6 +8,7 @@ never formed, and nothing but the embedding of a sample stays with the sample.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import Any
@@ -19,28 +20,62 @@ import scipy.sparse as sp
 
 from manyview.engine import Block, Engine, Sums, Update
 from manyview.engine.arrays import Array, as_dtype, in_memory, namespace, scattered, to_numpy
-from manyview.mmc.graph import FEWEST, find_nearest, harmonic_weights
+from manyview.linalg.embedding import clear_weights, unit_rows
+from manyview.mmc.clearest import Seen
+from manyview.mmc.graph import FEWEST, find_nearest, halfway_widths, harmonic_weights, nearest_of
 
-__all__ = ["embed_by_landmarks"]
+__all__ = ["FAR_LOOK", "NEAR_LOOK", "Look", "clearest_look", "embed_by_landmarks"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-PART_OF_CLUSTER = 1 / 8
+SAMPLED = 2000
+CLEARER = 0.625
 
 
-def embed_by_landmarks(
+@dataclass(frozen=True)
+class Look:
+    """Which landmarks a sample is linked to.
+
+    Attributes
+    ----------
+    part : float
+        How many at most, as a part of those of an average cluster. They count at every scale up to
+        that, as neighbours do in the whole graph.
+    halfway : bool
+        Whether features are taken half-way to standardised, or as they are.
+    """
+
+    part: float
+    halfway: bool
+
+    def count(self, n_landmarks: int, n_clusters: int) -> int:
+        """Return the number of landmarks that a sample is linked to."""
+        most = int(np.ceil(self.part * n_landmarks / n_clusters))
+        return min(max(most, FEWEST), n_landmarks)
+
+    def widths(self, engine: Engine) -> list[Matrix]:
+        """Return what the features of each view are multiplied by."""
+        if self.halfway:
+            return halfway_widths(engine)
+        return [np.ones(scaling.n_features, dtype=engine.dtype) for scaling in engine.scalings]
+
+
+FAR_LOOK = Look(1.0, halfway=True)
+NEAR_LOOK = Look(1 / 8, halfway=False)
+
+
+def clearest_look(
     engine: Engine,
     landmarks: npt.NDArray[np.intp],
     n_clusters: int,
+    rng: np.random.Generator,
     *,
     order: int | None = None,
-    reach: float = 1.0,
-) -> None:
-    """Put the samples' rows of the graph's top eigenvectors, unit length, into the blocks.
+) -> Look:
+    """Return ``FAR_LOOK``, or ``NEAR_LOOK`` where that shows clusters more clearly.
 
-    They are the state ``embedding``. Landmarks count at every scale, as neighbours do in the whole
-    graph, up to an eighth of those of an average cluster: from a sample over a landmark to another
-    sample is two steps, and many samples tell fine clusters apart. Features are taken as they are.
+    Noisy samples, such as texts, want many landmarks, and fine clusters few. Both are tried on
+    ``SAMPLED`` samples, and compared as in :mod:`manyview.mmc.clearest`.
 
     Parameters
     ----------
@@ -50,32 +85,87 @@ def embed_by_landmarks(
         Samples that stand for those around them.
     n_clusters : int
         Number of clusters.
+    rng : numpy.random.Generator
+        Source of all that is random.
     order : int, optional
         Most views that the kernel multiplies; by default all.
-    reach : float
-        Part of that eighth to which landmarks are looked at.
+
+    Returns
+    -------
+    Look
+        The look to take at all samples.
     """
-    most = int(np.ceil(reach * PART_OF_CLUSTER * landmarks.size / n_clusters))
-    count = min(max(most, FEWEST), landmarks.size)
-    widths = [np.ones(scaling.n_features, dtype=engine.dtype) for scaling in engine.scalings]
-    find_nearest(engine, landmarks, count, widths, order=order)
-    weights = harmonic_weights(count) / harmonic_weights(count).sum()
+    n = engine.n_samples
+    sample = np.sort(rng.choice(n, min(n, SAMPLED), replace=False))
+
+    def seen(look: Look) -> Seen:
+        count = look.count(landmarks.size, n_clusters)
+        near = nearest_of(engine, sample, landmarks, count, look.widths(engine), order=order)
+        weights = _summing_to_one(count)
+        z = _linked(near, weights, landmarks.size)
+        rows = unit_rows(z @ _readout((z.T @ z).toarray(), n_clusters))
+        return Seen.of(rows, n_clusters, rng)
+
+    return NEAR_LOOK if seen(NEAR_LOOK).is_clearer(seen(FAR_LOOK), CLEARER) else FAR_LOOK
+
+
+def embed_by_landmarks(
+    engine: Engine,
+    landmarks: npt.NDArray[np.intp],
+    n_clusters: int,
+    look: Look = NEAR_LOOK,
+    *,
+    order: int | None = None,
+) -> None:
+    """Put the samples' rows of the graph's top eigenvectors, unit length, into the blocks.
+
+    They are the state ``embedding``, each weighted by how far it stands above noise.
+
+    Parameters
+    ----------
+    engine : Engine
+        The samples.
+    landmarks : ndarray of int
+        Samples that stand for those around them.
+    n_clusters : int
+        Number of clusters.
+    look : Look
+        Which landmarks a sample is linked to.
+    order : int, optional
+        Most views that the kernel multiplies; by default all.
+    """
+    count = look.count(landmarks.size, n_clusters)
+    find_nearest(engine, landmarks, count, look.widths(engine), order=order)
+    weights = _summing_to_one(count)
     (gram,) = engine.sum(_gram_kernel, weights, landmarks.size, engine.dtype, engine.chunk)
     engine.update(_embed_kernel, weights, _readout(to_numpy(gram), n_clusters), engine.chunk)
 
 
-def _readout(gram: Matrix, n_components: int) -> Matrix:
+def _summing_to_one(count: int) -> Matrix:
+    weights = harmonic_weights(count)
+    return np.asarray(weights / weights.sum())
+
+
+def _linked(near: npt.NDArray[np.integer[Any]], weights: Matrix, n_landmarks: int) -> Any:
+    """Return Z, whose rows hold the same weights at each sample's landmarks, nearest first."""
+    n, count = near.shape
+    parts = (np.tile(weights, n), near.ravel(), np.arange(0, near.size + 1, count))
+    return sp.csr_array(parts, (n, n_landmarks))
+
+
+def _readout(gram: Matrix, n_clusters: int) -> Matrix:
     """Return what takes weights of landmarks to the top left singular vectors of ``Z L^(-1/2)``."""
     mass = gram.sum(axis=1)  # rows of Z sum to 1, so that Z'Z 1 = Z'1
     scale = np.divide(1.0, np.sqrt(mass), where=mass > 0, out=np.zeros_like(mass))
     size = gram.shape[0]
-    n_components = min(n_components, size)
+    more = min(2 * n_clusters, size)
     values, vectors = scipy.linalg.eigh(
-        scale[:, None] * gram * scale, subset_by_index=(size - n_components, size - 1)
+        scale[:, None] * gram * scale, subset_by_index=(size - more, size - 1)
     )
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    kept = values > 1e-10
-    return np.asarray(scale[:, None] * vectors[:, kept] / np.sqrt(values[kept]))
+    weights = clear_weights(values, n_clusters)
+    kept = np.flatnonzero(values[:n_clusters] > 1e-10)
+    return np.asarray(scale[:, None] * vectors[:, kept] * weights[kept] / np.sqrt(values[kept]))
 
 
 def _gram_kernel(
@@ -83,10 +173,7 @@ def _gram_kernel(
 ) -> Sums:
     near = block.state["near"]
     if in_memory(near):
-        near = to_numpy(near)
-        n, count = near.shape
-        parts = (np.tile(to_numpy(weights), n), near.ravel(), np.arange(0, near.size + 1, count))
-        z = sp.csr_array(parts, (n, n_landmarks))
+        z = _linked(to_numpy(near), to_numpy(weights), n_landmarks)
         return ((z.T @ z).toarray(),)
     # dense, some rows at a time, in the precision of the views: sparse products are slow elsewhere
     weights = as_dtype(weights, dtype)
