@@ -11,14 +11,14 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.linalg.embedding import clear_embedding
-from manyview.linalg.partition import Labels, cluster_rows, effective_clusters
+from manyview.linalg.partition import Labels, cluster_rows
 
 __all__ = ["Seen", "clearest_labels", "unexplained"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
 CLEARER = 0.75
-AS_MANY = 0.9
+LOOSE = 0.25
 
 
 def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Generator) -> Labels:
@@ -28,7 +28,7 @@ def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Gener
     of different graphs can be compared by it, as their rows are of unit length and their columns
     as many. A later graph has to bring it below three quarters. Its pieces are clear, too, and say
     nothing: one that falls into more of them than there are clusters is not asked, and one that
-    has a loose piece for a cluster, so that the others are fewer by a tenth in effect, not taken.
+    has a loose piece for a cluster, a quarter of the smallest of the first or less, not taken.
 
     Parameters
     ----------
@@ -77,12 +77,12 @@ class Seen:
         return cls(labels, unexplained(rows, labels))
 
     def is_clearer(self, other: Self, part: float) -> bool:
-        """Whether less than a part of what others leave within is left, in as many clusters."""
-        return self.within < part * other.within and self._effective >= AS_MANY * other._effective
+        """Whether less than a part of what another leaves within is left, and no piece is loose."""
+        return self.within < part * other.within and self._smallest > LOOSE * other._smallest
 
     @property
-    def _effective(self) -> float:
-        return effective_clusters(np.bincount(self.labels).astype(np.float64))
+    def _smallest(self) -> int:
+        return int(np.bincount(self.labels).min())
 
 
 def unexplained(rows: Matrix, labels: Labels) -> float:
