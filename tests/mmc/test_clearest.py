@@ -36,13 +36,6 @@ class TestClearest:
         labels = clearest_labels([blocks(TRUTH, 0.5), pieces], 3, rng)
         assert clustering_accuracy(TRUTH, labels) == 1.0
 
-    def test_a_loose_piece_is_no_cluster(self, rng):
-        loose = np.where(np.arange(60) < 3, 0, 1 + TRUTH // 2)
-        labels = clearest_labels([blocks(TRUTH, 0.5), blocks(loose, 0.001)], 3, rng)
-        assert clustering_accuracy(TRUTH, labels) == 1.0
-        labels = clearest_labels([blocks(TRUTH, 0.5), blocks(OTHER, 0.001)], 3, rng)
-        assert clustering_accuracy(OTHER, labels) == 1.0
-
     def test_pieces_as_many_as_clusters_are(self, rng):
         labels = clearest_labels([blocks(OTHER, 0.9), blocks(TRUTH, 0.0)], 3, rng)
         assert clustering_accuracy(TRUTH, labels) == 1.0

@@ -4,6 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from manyview.mmc import fit as module
+from manyview.mmc.defaults import default_gamma
 from manyview.mmc.fit import Problem, fit
 from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator
 from manyview.mmc.initial_factors import start_factors
@@ -135,3 +136,17 @@ def test_start_below_the_zero_model(case):
     factors, moments = start_factors(c.engine, 3, 5, seed=0)
     factors, moments = module._balanced(c.engine, problem, factors, moments)
     assert objective(factors, moments, problem.penalty, problem.gamma) < 3.0
+
+
+@pytest.mark.parametrize("widths", [(4,), (4, 3), (4, 3, 2)])
+def test_refit_shares_its_penalty_among_the_factors(case, monkeypatch, widths):
+    c = case(0, widths=widths)
+    problem, fitted = run(c)
+    gammas = []
+    real = module._factor_steps
+    monkeypatch.setattr(
+        module, "_factor_steps", lambda e, p, *rest: gammas.append(p.gamma) or real(e, p, *rest)
+    )
+    module.refit(c.engine, problem, fitted)
+    usual = default_gamma(c.engine, Frobenius(), 3)
+    assert gammas == [pytest.approx(module.REFIT_STRENGTH * usual / (len(widths) + 1))]

@@ -63,7 +63,7 @@ class TestNeighbours:
         marks = np.arange(0, 90, 3)
         kernel = kernel_of(views, normalize, half_way=False)[:, marks]
         engine = engine_of(views, normalize)
-        find_nearest(engine, marks, 5, [np.ones(X.shape[1]) for X in views])
+        find_nearest(engine, engine.take(marks), 5, [np.ones(X.shape[1]) for X in views])
         np.testing.assert_array_equal(engine.gather("near"), np.argsort(-kernel, axis=1)[:, :5])
 
     def test_whatever_the_blocks(self, normalize, sparse, monkeypatch):
@@ -123,7 +123,7 @@ def test_a_sample_that_lacks_a_view_goes_by_the_others():
     present[:10, 1] = False
     engine = LocalEngine(as_views(views, present=present), normalize="rows")
     widths = module.halfway_widths(engine)
-    find_nearest(engine, np.arange(90), 5, widths, itself=False)
+    find_nearest(engine, engine.take(np.arange(90)), 5, widths, itself=False)
     found = engine.gather("near")
     squares = np.where(present[:, 1:], views[1] / np.linalg.norm(views[1], axis=1)[:, None], 0.0)
     first = kernel_of(views[:1], "rows")

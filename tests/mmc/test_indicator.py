@@ -7,6 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from manyview.linalg.partition import indicator_of
+from manyview.mmc import indicator as module
 from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator, indicator_named
 
 seeds = given(seed=st.integers(0, 10**4))
@@ -98,6 +99,31 @@ class TestDiscrete:
             moved[n] = k
             if np.bincount(moved, minlength=3).min() > 0:
                 assert criterion(prediction, moved, 3) <= best + 1e-6 * abs(best)
+
+    def test_a_few_followers_wait(self, case, monkeypatch):
+        c = case(0, n=3000)
+        labels = c.rng.permutation(np.arange(3000) % 3)
+        prediction = c.P @ c.factors.clusters.T
+        rounds, reached, updates = {}, {}, []
+        real = type(c.engine).update
+
+        def watched(engine, kernel, *args):
+            updates.append(kernel)
+            return real(engine, kernel, *args)
+
+        for part in (0.0, module.FOLLOWERS):
+            monkeypatch.setattr(module, "FOLLOWERS", part)
+            start_discrete(c, labels)
+            updates.clear()
+            with monkeypatch.context() as patch:
+                patch.setattr(type(c.engine), "update", watched)
+                DiscreteIndicator().update(c.engine, c.factors, c.moments)
+            rounds[part] = updates.count(module._propose_kernel)
+            reached[part] = criterion(prediction, c.engine.gather("labels"), 3)
+        waiting = max(rounds)
+        assert 2 <= rounds[waiting] < rounds[0.0]
+        begun = criterion(prediction, labels, 3)
+        assert reached[waiting] - begun > 0.99 * (reached[0.0] - begun)
 
     @seeds
     def test_a_model_that_explains_in_part_holds_labels(self, case, seed):

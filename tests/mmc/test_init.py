@@ -46,6 +46,30 @@ def test_graph_finds_clear_clusters(monkeypatch, limit, normalize, sparse):
     assert adjusted_rand_score(truth, labels) > 0.95
 
 
+@pytest.mark.parametrize("sizes", [(1500, 150, 20), (1950, 30)])
+@pytest.mark.parametrize("limit", [4000, 10], ids=["exact", "landmarks"])
+def test_graph_finds_clear_clusters_of_unequal_size(monkeypatch, limit, sizes):
+    monkeypatch.setattr(init, "EXACT_LIMIT", limit)
+    rng = np.random.default_rng(0)
+    truth = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))
+    means = 2.5 * rng.standard_normal((2, len(sizes), 10))
+    views = [of_view[truth] + rng.standard_normal((truth.size, 10)) for of_view in means]
+    engine = LocalEngine(as_views(views), normalize="rows")
+    graph_start(engine, len(sizes), np.random.default_rng(0))
+    assert adjusted_rand_score(truth, engine.gather("labels")) > 0.9
+
+
+def test_more_clusters_than_samples_are_asked(monkeypatch):
+    monkeypatch.setattr(init, "EXACT_LIMIT", 50)
+    monkeypatch.setattr(init, "N_LANDMARKS", 30)
+    monkeypatch.setattr("manyview.mmc.landmarks.SAMPLED", 40)
+    monkeypatch.setattr("manyview.mmc.kmeans._FEW", 40)
+    views = np.random.default_rng(0).standard_normal((2, 1000, 5))
+    engine = LocalEngine(as_views(list(views)), normalize="rows")
+    graph_start(engine, 60, np.random.default_rng(0))
+    assert np.unique(engine.gather("labels")).size == 60
+
+
 @pytest.mark.parametrize("n_views", [2, 3, 4])
 def test_two_opposites_do_not_make_neighbours(n_views):
     """Centred views have negative products, and an even number of them a positive one."""

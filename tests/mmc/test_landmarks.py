@@ -18,7 +18,7 @@ def test_rows_are_those_of_the_singular_vectors(sparse):
     engine = LocalEngine(as_views(views), normalize="rows")
     marks = np.arange(0, 60, 4)
     widths = [np.ones(X.shape[1]) for X in views]
-    find_nearest(engine, marks, 5, widths)
+    find_nearest(engine, engine.take(marks), 5, widths)
     z = np.zeros((60, marks.size))
     np.put_along_axis(z, engine.gather("near"), np.tile(harmonic_weights(5), (60, 1)), axis=1)
     z /= z.sum(axis=1, keepdims=True)
@@ -26,7 +26,7 @@ def test_rows_are_those_of_the_singular_vectors(sparse):
     left, values, _ = np.linalg.svd(z[:, mass > 0] / np.sqrt(mass[mass > 0]))
     left = left[:, :3] * (1.0 - values[5] ** 2 / values[:3] ** 2)
     expected = left / np.linalg.norm(left, axis=1, keepdims=True)
-    embed_by_landmarks(engine, marks, 3)
+    embed_by_landmarks(engine, engine.take(marks), 3, NEAR_LOOK)
     found = engine.gather("embedding")
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-8)
 
@@ -34,7 +34,7 @@ def test_rows_are_those_of_the_singular_vectors(sparse):
 def test_landmarks_without_samples_are_left_out():
     rows = np.repeat(np.eye(2), 30, axis=0)
     engine = LocalEngine(as_views([rows]), normalize="rows")
-    embed_by_landmarks(engine, np.arange(25, 35), 4)
+    embed_by_landmarks(engine, engine.take(np.arange(25, 35)), 4, NEAR_LOOK)
     found = engine.gather("embedding")
     assert np.isfinite(found).all()
     assert np.abs(found[0] @ found[-1]) < 1e-8
@@ -45,8 +45,8 @@ def test_landmarks_without_samples_are_left_out():
 def test_nearest_of_a_few_samples_are_those_of_all(sparse, normalize):
     engine = LocalEngine(as_views(raw_views(0, 60, (5, 4), sparse=sparse)), normalize=normalize)
     marks, some = np.arange(0, 60, 4), np.array([3, 7, 8, 20, 59] * 4)
-    find_nearest(engine, marks, 5, halfway_widths(engine))
-    few = nearest_of(engine, some, marks, 5, halfway_widths(engine))
+    find_nearest(engine, engine.take(marks), 5, halfway_widths(engine))
+    few = nearest_of(engine, engine.take(some), engine.take(marks), 5, halfway_widths(engine))
     assert (few == engine.gather("near")[some]).all()
 
 
@@ -74,7 +74,7 @@ class TestClearestLook:
         for seed in range(3):
             rng = np.random.default_rng(seed)
             marks = np.sort(rng.choice(y.size, 400, replace=False))
-            assert clearest_look(engine, marks, n_clusters, rng) == look
+            assert clearest_look(engine, engine.take(marks), n_clusters, rng) == look
 
     @pytest.mark.parametrize("made", [noisy, digits])
     def test_what_it_finds_serves_better(self, made, monkeypatch):

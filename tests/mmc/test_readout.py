@@ -1,7 +1,6 @@
 import numpy as np
 
 from manyview import MMC
-from manyview.datasets import make_views
 from manyview.mmc.readout import CentreReadout, LargestReadout
 
 
@@ -13,23 +12,27 @@ class TestLargest:
         assert (LargestReadout().labels(0.01 * prediction) == labels).all()
 
     def test_is_what_predict_does_with_transform(self):
-        views, _ = make_views(n_samples=120, n_clusters=3, random_state=0)
-        model = MMC(3, random_state=0).fit(views.take(slice(0, 80)))
-        others = views.take(slice(80, 120))
-        assert (model.predict(others) == model.transform(others).argmax(axis=1)).all()
+        model, others = self.fitted_to_texts()
+        prediction = model.transform(others)
+        assert (model.predict(others) == prediction.argmax(axis=1)).all()
 
-    def test_new_samples_find_small_clusters(self):
-        views, y = make_views(n_samples=1200, n_clusters=3, random_state=0)
+    def test_the_criterion_of_the_discrete_step_would_miss_small_clusters(self):
+        model, others = self.fitted_to_texts()
+        prediction, sizes = model.transform(others), np.bincount(model.labels_)
+        sums = np.sqrt(sizes)  # as if the model explained all
+        gains = (sums + prediction) / np.sqrt(sizes + 1.0) - sums / np.sqrt(sizes)
+        found, missed = model.predict(others), gains.argmax(axis=1)
+        largest = sizes.argmax()
+        assert np.sum(found == largest) < 0.8 * np.sum(missed == largest)
+
+    def fitted_to_texts(self):
+        """A model of few words of clusters of unequal size, and as many samples that it lacks."""
         rng = np.random.default_rng(0)
-        keep = np.sort(
-            np.concatenate(
-                [rng.permutation(np.flatnonzero(y == k))[:n] for k, n in enumerate((300, 60, 20))]
-            )
-        )
-        train, rest = keep[::2], keep[1::2]
-        labels = MMC(3, random_state=0).fit(views.take(train)).predict(views.take(rest))
-        found = {k: np.bincount(labels[y[rest] == k]).argmax() for k in range(3)}
-        assert len(set(found.values())) == 3
+        y = rng.permutation(np.repeat(np.arange(4), (200, 100, 50, 50)))
+        words = rng.random((4, 300)) ** 4
+        views = [rng.poisson(0.2 * words[y] + 0.05).astype(float) for _ in range(2)]
+        model = MMC(4, random_state=0).fit([X[:200] for X in views])
+        return model, [X[200:] for X in views]
 
 
 class TestCentre:

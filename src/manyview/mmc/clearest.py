@@ -18,7 +18,6 @@ __all__ = ["Seen", "clearest_labels", "unexplained"]
 Matrix = npt.NDArray[np.floating[Any]]
 
 CLEARER = 0.75
-LOOSE = 0.25
 
 
 def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Generator) -> Labels:
@@ -26,9 +25,8 @@ def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Gener
 
     How clear clusters are is the part of the embedding's variance that lies within them. Embeddings
     of different graphs can be compared by it, as their rows are of unit length and their columns
-    as many. A later graph has to bring it below three quarters. Its pieces are clear, too, and say
-    nothing: one that falls into more of them than there are clusters is not asked, and one that
-    has a loose piece for a cluster, a quarter of the smallest of the first or less, not taken.
+    as many. A later graph has to bring it below three quarters, and one that falls into more pieces
+    than there are clusters is not asked: its pieces are clear, and say nothing.
 
     Parameters
     ----------
@@ -50,7 +48,7 @@ def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Gener
         if sp.csgraph.connected_components(graph, directed=False)[0] > n_clusters:
             continue
         seen = Seen.of(clear_embedding(graph, n_clusters, rng=rng), n_clusters, rng)
-        if seen.is_clearer(best, CLEARER):
+        if seen.within < CLEARER * best.within:
             best = seen
     return best.labels
 
@@ -75,14 +73,6 @@ class Seen:
         """Cluster the rows of an embedding."""
         labels, _ = cluster_rows(rows, n_clusters, rng)
         return cls(labels, unexplained(rows, labels))
-
-    def is_clearer(self, other: Self, part: float) -> bool:
-        """Whether less than a part of what another leaves within is left, and no piece is loose."""
-        return self.within < part * other.within and self._smallest > LOOSE * other._smallest
-
-    @property
-    def _smallest(self) -> int:
-        return int(np.bincount(self.labels).min())
 
 
 def unexplained(rows: Matrix, labels: Labels) -> float:

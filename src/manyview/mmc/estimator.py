@@ -149,8 +149,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     `predict` puts a sample into the cluster of its largest entry in `transform`. `labels_` are the
     outcome of the last indicator step on the training samples, which moves them only while that
-    raises its criterion. The two agree but for samples between clusters and where the sweeps
-    ended by `max_iter`; with ``indicator="orthogonal"`` both follow the same centres.
+    raises its criterion. The two agree but for samples between clusters, labels that are held (see
+    `indicator`) and where the sweeps ended by `max_iter`; with ``indicator="orthogonal"`` both
+    follow the same centres.
 
     An interrupt (Ctrl-C) during the sweeps ends the fit with the last whole sweep and a warning.
 

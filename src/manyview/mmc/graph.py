@@ -27,6 +27,7 @@ __all__ = [
     "nearest_of",
     "neighbour_graphs",
     "product_kernel",
+    "weighted_links",
 ]
 
 Matrix = npt.NDArray[np.floating[Any]]
@@ -69,7 +70,8 @@ def neighbour_graphs(
     most = [int(np.ceil(reach * PART_OF_CLUSTER * n / n_clusters)) for reach in reaches]
     counts = list(dict.fromkeys(min(max(count, FEWEST), n - 1) for count in most))
     widths = halfway_widths(engine)
-    find_nearest(engine, np.arange(n), max(counts), widths, order=order, itself=False)
+    marks = engine.take(np.arange(n))
+    find_nearest(engine, marks, max(counts), widths, order=order, itself=False)
     near = engine.take_state("near", np.arange(n))
     engine.forget("near")
     return [_linked(near[:, :count]) for count in counts]
@@ -78,9 +80,15 @@ def neighbour_graphs(
 def _linked(near: npt.NDArray[np.integer[Any]]) -> Any:
     """Return the graph in which samples are linked to others, nearest first."""
     n, count = near.shape
-    weights, pointers = np.tile(harmonic_weights(count), n), np.arange(0, near.size + 1, count)
-    graph = sp.csr_array((weights, near.ravel(), pointers), (n, n))
+    graph = weighted_links(near, harmonic_weights(count), n)
     return sp.csr_array(graph + graph.T)
+
+
+def weighted_links(near: npt.NDArray[np.integer[Any]], weights: Matrix, width: int) -> Any:
+    """Return rows, `width` wide, that hold the same weights at places of each row's own."""
+    n, count = near.shape
+    parts = (np.tile(weights, n), near.ravel(), np.arange(0, near.size + 1, count))
+    return sp.csr_array(parts, (n, width))
 
 
 def harmonic_weights(count: int) -> npt.NDArray[np.float64]:
@@ -133,7 +141,7 @@ def product_kernel(cosines: list[Array], order: int | None = None) -> Array:
 
 def find_nearest(
     engine: Engine,
-    landmarks: npt.NDArray[np.intp],
+    landmarks: list[RowView],
     count: int,
     widths: list[Matrix],
     *,
@@ -146,8 +154,8 @@ def find_nearest(
     ----------
     engine : Engine
         The samples.
-    landmarks : ndarray of int
-        Samples that others are compared with.
+    landmarks : list of RowView
+        Rows of each view of the samples that others are compared with.
     count : int
         Number of landmarks for each sample.
     widths : list of ndarray
@@ -157,37 +165,36 @@ def find_nearest(
     itself : bool
         Whether a sample may be its own neighbour; if not, all samples are landmarks.
     """
-    columns = [scaling.columns for scaling in engine.scalings]
-    marks = _marks(engine, landmarks, widths)
+    columns, marks = _compared(engine, landmarks, widths)
     engine.update(_nearest_kernel, columns, widths, marks, count, order, itself, engine.chunk)
 
 
 def nearest_of(
     engine: Engine,
-    samples: npt.NDArray[np.intp],
-    landmarks: npt.NDArray[np.intp],
+    rows: list[RowView],
+    landmarks: list[RowView],
     count: int,
     widths: list[Matrix],
     *,
     order: int | None = None,
-) -> npt.NDArray[np.intp]:
-    """Return the nearest landmarks of a few samples, which are brought into this process.
+) -> npt.NDArray[np.integer[Any]]:
+    """Return the nearest landmarks of samples that were taken out of the engine, by their places.
 
-    No more of them at a time than there are landmarks. Parameters as in :func:`find_nearest`.
+    `rows` are theirs of each view; the other parameters are those of :func:`find_nearest`.
     """
+    columns, marks = _compared(engine, landmarks, widths)
+    block = Block(slice(0, rows[0].x.shape[0]), rows)
+    state, _ = _nearest_kernel(block, columns, widths, marks, count, order, True, engine.chunk)
+    return np.asarray(state["near"])
+
+
+def _compared(
+    engine: Engine, landmarks: list[RowView], widths: list[Matrix]
+) -> tuple[list[Any], list[_Rows]]:
+    """Return the scalings of the views' columns, and the landmarks' rows as they are compared."""
     columns = [scaling.columns for scaling in engine.scalings]
-    marks = _marks(engine, landmarks, widths)
-    near = []
-    for part in np.array_split(samples, -(-samples.size // landmarks.size)):
-        block = Block(slice(0, part.size), engine.take(part))
-        state, _ = _nearest_kernel(block, columns, widths, marks, count, order, True, engine.chunk)
-        near.append(state["near"])
-    return np.concatenate(near)
-
-
-def _marks(engine: Engine, landmarks: npt.NDArray[np.intp], widths: list[Matrix]) -> list[_Rows]:
-    taken = zip(engine.take(landmarks), engine.scalings, widths, strict=True)
-    return [_prepared(view, scaling.columns, width) for view, scaling, width in taken]
+    parts = zip(landmarks, columns, widths, strict=True)
+    return columns, [_prepared(view, of_view, width) for view, of_view, width in parts]
 
 
 def halfway_widths(engine: Engine) -> list[Matrix]:

@@ -30,7 +30,7 @@ __all__ = [
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-FOLLOWERS = 1 / 32  # part of the samples that moved together, below which others may wait
+FOLLOWERS = 1 / 32  # part of the samples that had a reason to move, below which others may wait
 _GAINS = 2.0 ** np.arange(-80, 20)
 _NOTHING = 1e-12
 
@@ -137,17 +137,18 @@ class DiscreteIndicator:
 
         S_k is the sum of what speaks for cluster k over its members. All samples that would
         gain by a move, alone, are moved together; where that overshoots, only those that would
-        gain most.
+        gain most. The few for whom that makes a move pay, beside those who moved, wait for the
+        next sweep.
         """
         if moments.predicted(factors.clusters) < NEXT_TO_NOTHING * len(factors.clusters):
             return moments  # what a model says that has all but vanished is rounding
         hold = _hold(factors, moments) if self._holds else 0.0
         sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, hold))
-        moved, first = False, 0
+        moved, most = False, 0
         for _ in range(self.rounds):
             movers = to_numpy(engine.update(_propose_kernel, sizes, sums, _GAINS)[0])
-            first = max(first, movers[0])
-            if movers[0] <= FOLLOWERS * first:
+            most = max(most, movers[0])
+            if movers[0] <= FOLLOWERS * most:
                 break
             for chosen in _ever_fewer(engine, movers):
                 new_sizes, new_sums = map(to_numpy, engine.update(_trial_kernel, *chosen))

@@ -75,7 +75,8 @@ def graph_start(
     order : int, optional
         Most views that the kernel multiplies; by default all.
     reach : float
-        Part of the usual number of neighbours that are looked at; below 1, by one graph only.
+        Part of the usual number of neighbours that are looked at; below 1, by one graph only, by
+        landmarks the one of fewer neighbours.
     """
     n = engine.n_samples
     if n <= EXACT_LIMIT:
@@ -84,7 +85,7 @@ def graph_start(
         engine.scatter("labels", clearest_labels(graphs, n_clusters, rng))
         return
     count = min(n, max(N_LANDMARKS, 2 * n_clusters))
-    landmarks = np.sort(rng.choice(n, count, replace=False))
+    landmarks = engine.take(np.sort(rng.choice(n, count, replace=False)))
     if reach < 1.0:
         look = replace(NEAR_LOOK, part=reach * NEAR_LOOK.part)
     else:

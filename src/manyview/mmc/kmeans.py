@@ -29,12 +29,12 @@ _MOST_ITERATIONS = 100
 
 def cluster_state(engine: Engine, name: str, n_clusters: int, rng: np.random.Generator) -> Matrix:
     """Cluster the rows of a state, put ``labels`` into the blocks, and return the centres."""
-    n = engine.n_samples
-    if n <= _FEW:
+    n, few = engine.n_samples, max(_FEW, 10 * n_clusters)
+    if n <= few:
         labels, centres = cluster_rows(engine.take_state(name, np.arange(n)), n_clusters, rng)
         engine.scatter("labels", labels)
         return centres
-    sample = np.sort(rng.choice(n, _FEW, replace=False))
+    sample = np.sort(rng.choice(n, few, replace=False))
     _, centres = cluster_rows(engine.take_state(name, sample), n_clusters, rng)
 
     def step(centres: list[Matrix]) -> Sums:

@@ -16,20 +16,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
-import scipy.sparse as sp
 
-from manyview.engine import Block, Engine, Sums, Update
+from manyview.engine import Block, Engine, RowView, Sums, Update
 from manyview.engine.arrays import Array, as_dtype, in_memory, namespace, scattered, to_numpy
 from manyview.linalg.embedding import clear_weights, unit_rows
-from manyview.mmc.clearest import Seen
-from manyview.mmc.graph import FEWEST, find_nearest, halfway_widths, harmonic_weights, nearest_of
+from manyview.mmc.clearest import CLEARER, Seen
+from manyview.mmc.graph import (
+    FEWEST,
+    find_nearest,
+    halfway_widths,
+    harmonic_weights,
+    nearest_of,
+    weighted_links,
+)
 
 __all__ = ["FAR_LOOK", "NEAR_LOOK", "Look", "clearest_look", "embed_by_landmarks"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
 SAMPLED = 2000
-CLEARER = 0.625
 
 
 @dataclass(frozen=True)
@@ -61,12 +66,12 @@ class Look:
 
 
 FAR_LOOK = Look(1.0, halfway=True)
-NEAR_LOOK = Look(1 / 8, halfway=False)
+NEAR_LOOK = Look(1 / 32, halfway=False)
 
 
 def clearest_look(
     engine: Engine,
-    landmarks: npt.NDArray[np.intp],
+    landmarks: list[RowView],
     n_clusters: int,
     rng: np.random.Generator,
     *,
@@ -81,8 +86,8 @@ def clearest_look(
     ----------
     engine : Engine
         The samples.
-    landmarks : ndarray of int
-        Samples that stand for those around them.
+    landmarks : list of RowView
+        Rows of each view of the samples that stand for those around them.
     n_clusters : int
         Number of clusters.
     rng : numpy.random.Generator
@@ -95,25 +100,25 @@ def clearest_look(
     Look
         The look to take at all samples.
     """
-    n = engine.n_samples
-    sample = np.sort(rng.choice(n, min(n, SAMPLED), replace=False))
+    n, size = engine.n_samples, _size(landmarks)
+    sample = np.sort(rng.choice(n, min(n, max(SAMPLED, 10 * n_clusters)), replace=False))
+    rows = engine.take(sample)
 
-    def seen(look: Look) -> Seen:
-        count = look.count(landmarks.size, n_clusters)
-        near = nearest_of(engine, sample, landmarks, count, look.widths(engine), order=order)
-        weights = _summing_to_one(count)
-        z = _linked(near, weights, landmarks.size)
-        rows = unit_rows(z @ _readout((z.T @ z).toarray(), n_clusters))
-        return Seen.of(rows, n_clusters, rng)
+    def within(look: Look) -> float:
+        count = look.count(size, n_clusters)
+        near = nearest_of(engine, rows, landmarks, count, look.widths(engine), order=order)
+        z = weighted_links(near, _summing_to_one(count), size)
+        embedding = unit_rows(z @ _readout((z.T @ z).toarray(), n_clusters))
+        return Seen.of(embedding, n_clusters, rng).within
 
-    return NEAR_LOOK if seen(NEAR_LOOK).is_clearer(seen(FAR_LOOK), CLEARER) else FAR_LOOK
+    return NEAR_LOOK if within(NEAR_LOOK) < CLEARER * within(FAR_LOOK) else FAR_LOOK
 
 
 def embed_by_landmarks(
     engine: Engine,
-    landmarks: npt.NDArray[np.intp],
+    landmarks: list[RowView],
     n_clusters: int,
-    look: Look = NEAR_LOOK,
+    look: Look,
     *,
     order: int | None = None,
 ) -> None:
@@ -125,8 +130,8 @@ def embed_by_landmarks(
     ----------
     engine : Engine
         The samples.
-    landmarks : ndarray of int
-        Samples that stand for those around them.
+    landmarks : list of RowView
+        Rows of each view of the samples that stand for those around them.
     n_clusters : int
         Number of clusters.
     look : Look
@@ -134,23 +139,21 @@ def embed_by_landmarks(
     order : int, optional
         Most views that the kernel multiplies; by default all.
     """
-    count = look.count(landmarks.size, n_clusters)
+    size = _size(landmarks)
+    count = look.count(size, n_clusters)
     find_nearest(engine, landmarks, count, look.widths(engine), order=order)
     weights = _summing_to_one(count)
-    (gram,) = engine.sum(_gram_kernel, weights, landmarks.size, engine.dtype, engine.chunk)
+    (gram,) = engine.sum(_gram_kernel, weights, size, engine.dtype, engine.chunk)
     engine.update(_embed_kernel, weights, _readout(to_numpy(gram), n_clusters), engine.chunk)
+
+
+def _size(landmarks: list[RowView]) -> int:
+    return int(landmarks[0].x.shape[0])
 
 
 def _summing_to_one(count: int) -> Matrix:
     weights = harmonic_weights(count)
     return np.asarray(weights / weights.sum())
-
-
-def _linked(near: npt.NDArray[np.integer[Any]], weights: Matrix, n_landmarks: int) -> Any:
-    """Return Z, whose rows hold the same weights at each sample's landmarks, nearest first."""
-    n, count = near.shape
-    parts = (np.tile(weights, n), near.ravel(), np.arange(0, near.size + 1, count))
-    return sp.csr_array(parts, (n, n_landmarks))
 
 
 def _readout(gram: Matrix, n_clusters: int) -> Matrix:
@@ -173,7 +176,7 @@ def _gram_kernel(
 ) -> Sums:
     near = block.state["near"]
     if in_memory(near):
-        z = _linked(to_numpy(near), to_numpy(weights), n_landmarks)
+        z = weighted_links(to_numpy(near), to_numpy(weights), n_landmarks)
         return ((z.T @ z).toarray(),)
     # dense, some rows at a time, in the precision of the views: sparse products are slow elsewhere
     weights = as_dtype(weights, dtype)
