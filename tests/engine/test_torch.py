@@ -15,7 +15,7 @@ from manyview import MMC, SEC, as_views
 from manyview.datasets import make_views
 from manyview.engine import LocalEngine, arrays, blas_threads
 from manyview.linalg.cg import conjugate_gradients
-from manyview.mmc import init, landmarks
+from manyview.mmc import init
 
 from .places import PLACES, fetched
 
@@ -436,8 +436,6 @@ class TestWhatTravels:
     def test_nothing_as_large_as_the_samples(self, monkeypatch):
         n = 40_000
         monkeypatch.setattr(init, "N_LANDMARKS", 100)
-        # what is in memory is looked at where it is; here as if it were on a device
-        monkeypatch.setattr(landmarks, "in_memory", lambda array: isinstance(array, np.ndarray))
         truth = torch.arange(n) % 3
         views = [torch.randn(3, 4)[truth] * 5 + torch.randn(n, 4) for _ in range(2)]
         # more than 10,000 samples are clustered by a sample of them

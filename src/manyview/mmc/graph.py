@@ -8,7 +8,7 @@ loudly as signal. The scale of a view does not matter.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import add
 from typing import Any, NamedTuple
@@ -21,9 +21,11 @@ from manyview.engine import Block, Engine, RowView, Update
 from manyview.engine.arrays import Array, is_sparse, largest, namespace, placed_like
 
 __all__ = [
+    "compared",
     "find_nearest",
     "halfway_widths",
     "harmonic_weights",
+    "nearest_chunks",
     "nearest_of",
     "neighbour_graphs",
     "product_kernel",
@@ -165,7 +167,7 @@ def find_nearest(
     itself : bool
         Whether a sample may be its own neighbour; if not, all samples are landmarks.
     """
-    columns, marks = _compared(engine, landmarks, widths)
+    columns, marks = compared(engine, landmarks, widths)
     engine.update(_nearest_kernel, columns, widths, marks, count, order, itself, engine.chunk)
 
 
@@ -182,13 +184,13 @@ def nearest_of(
 
     `rows` are theirs of each view; the other parameters are those of :func:`find_nearest`.
     """
-    columns, marks = _compared(engine, landmarks, widths)
+    columns, marks = compared(engine, landmarks, widths)
     block = Block(slice(0, rows[0].x.shape[0]), rows)
-    state, _ = _nearest_kernel(block, columns, widths, marks, count, order, True, engine.chunk)
-    return np.asarray(state["near"])
+    chunks = nearest_chunks(block, columns, widths, marks, count, order, engine.chunk)
+    return np.concatenate(list(chunks))
 
 
-def _compared(
+def compared(
     engine: Engine, landmarks: list[RowView], widths: list[Matrix]
 ) -> tuple[list[Any], list[_Rows]]:
     """Return the scalings of the views' columns, and the landmarks' rows as they are compared."""
@@ -289,18 +291,19 @@ def _cosines(rows: _Rows, marks: _Rows) -> Array:
     return products
 
 
-def _nearest_kernel(
+def nearest_chunks(
     block: Block,
     columns: list[tuple[Array, Array] | None],
     widths: list[Array],
     marks: list[_Rows],
     count: int,
     order: int | None,
-    itself: bool,
     chunk_rows: int,
-) -> Update:
+    *,
+    itself: bool = True,
+) -> Iterator[Array]:
+    """Yield the nearest landmarks of some rows of a block after the other, nearest first."""
     size = block.rows.stop - block.rows.start
-    near = []
     for begin in range(0, size, chunk_rows):
         chunk = slice(begin, min(begin + chunk_rows, size))
         cosines = []
@@ -313,5 +316,19 @@ def _nearest_kernel(
             own = np.arange(block.rows.start + chunk.start, block.rows.start + chunk.stop)
             others = placed_like(own[:, None] != np.arange(kernel.shape[1]), kernel)
             kernel = namespace(kernel).where(others, kernel, -1.0 + 0.0 * kernel)
-        near.append(largest(kernel, count))
+        yield largest(kernel, count)
+
+
+def _nearest_kernel(
+    block: Block,
+    columns: list[tuple[Array, Array] | None],
+    widths: list[Array],
+    marks: list[_Rows],
+    count: int,
+    order: int | None,
+    itself: bool,
+    chunk_rows: int,
+) -> Update:
+    chunks = nearest_chunks(block, columns, widths, marks, count, order, chunk_rows, itself=itself)
+    near = list(chunks)
     return {"near": namespace(near[0]).concat(near, axis=0)}, ()

@@ -22,7 +22,7 @@ from manyview.linalg.polar import inverse_square_root
 from manyview.mmc.clearest import clearest_labels
 from manyview.mmc.graph import neighbour_graphs
 from manyview.mmc.kmeans import assigned, cluster_state, lloyd
-from manyview.mmc.landmarks import NEAR_LOOK, clearest_look, embed_by_landmarks
+from manyview.mmc.landmarks import LOOKS, NEAR_LOOK, embed_by_landmarks
 
 __all__ = [
     "as_labels",
@@ -86,11 +86,8 @@ def graph_start(
         return
     count = min(n, max(N_LANDMARKS, 2 * n_clusters))
     landmarks = engine.take(np.sort(rng.choice(n, count, replace=False)))
-    if reach < 1.0:
-        look = replace(NEAR_LOOK, part=reach * NEAR_LOOK.part)
-    else:
-        look = clearest_look(engine, landmarks, n_clusters, rng, order=order)
-    embed_by_landmarks(engine, landmarks, n_clusters, look, order=order)
+    looks = LOOKS if reach == 1.0 else (replace(NEAR_LOOK, part=reach * NEAR_LOOK.part),)
+    embed_by_landmarks(engine, landmarks, n_clusters, rng, looks, order=order)
     cluster_state(engine, "embedding", n_clusters, rng)
     engine.forget("embedding")
 

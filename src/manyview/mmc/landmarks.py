@@ -7,30 +7,29 @@ never formed, and nothing but the embedding of a sample stays with the sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from manyview.engine import Block, Engine, RowView, Sums, Update
-from manyview.engine.arrays import Array, as_dtype, in_memory, namespace, scattered, to_numpy
+from manyview.engine import Block, Engine, RowView, Update
+from manyview.engine.arrays import Array, namespace
 from manyview.linalg.embedding import clear_weights, unit_rows
 from manyview.mmc.clearest import CLEARER, Seen
 from manyview.mmc.graph import (
     FEWEST,
-    find_nearest,
+    compared,
     halfway_widths,
     harmonic_weights,
+    nearest_chunks,
     nearest_of,
     weighted_links,
 )
 
-__all__ = ["FAR_LOOK", "NEAR_LOOK", "Look", "clearest_look", "embed_by_landmarks"]
+__all__ = ["FAR_LOOK", "LOOKS", "NEAR_LOOK", "Look", "clearest_look", "embed_by_landmarks"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -67,20 +66,22 @@ class Look:
 
 FAR_LOOK = Look(1.0, halfway=True)
 NEAR_LOOK = Look(1 / 32, halfway=False)
+LOOKS = (FAR_LOOK, NEAR_LOOK)
 
 
-def clearest_look(
+def embed_by_landmarks(
     engine: Engine,
     landmarks: list[RowView],
     n_clusters: int,
     rng: np.random.Generator,
+    looks: Sequence[Look] = LOOKS,
     *,
     order: int | None = None,
-) -> Look:
-    """Return ``FAR_LOOK``, or ``NEAR_LOOK`` where that shows clusters more clearly.
+) -> None:
+    """Put the samples' rows of the graph's top eigenvectors, unit length, into the blocks.
 
-    Noisy samples, such as texts, want many landmarks, and fine clusters few. Both are tried on
-    ``SAMPLED`` samples, and compared as in :mod:`manyview.mmc.clearest`.
+    They are the state ``embedding``, each weighted by how far it stands above noise. Which
+    landmarks are looked at, and how they are embedded, is asked of ``SAMPLED`` samples.
 
     Parameters
     ----------
@@ -92,59 +93,57 @@ def clearest_look(
         Number of clusters.
     rng : numpy.random.Generator
         Source of all that is random.
+    looks : sequence of Look
+        Which landmarks a sample may be linked to.
     order : int, optional
         Most views that the kernel multiplies; by default all.
+    """
+    look, readout = clearest_look(engine, landmarks, n_clusters, rng, looks, order=order)
+    count, widths = look.count(_size(landmarks), n_clusters), look.widths(engine)
+    columns, marks = compared(engine, landmarks, widths)
+    weights = _summing_to_one(count)
+    engine.update(
+        _embed_kernel, columns, widths, marks, count, order, engine.chunk, weights, readout
+    )
+
+
+def clearest_look(
+    engine: Engine,
+    landmarks: list[RowView],
+    n_clusters: int,
+    rng: np.random.Generator,
+    looks: Sequence[Look] = LOOKS,
+    *,
+    order: int | None = None,
+) -> tuple[Look, Matrix]:
+    """Return the first look, or a later one that shows clusters more clearly, and its embedding.
+
+    Noisy samples, such as texts, want many landmarks, and fine clusters few. Looks are tried on
+    some samples, and compared as in :mod:`manyview.mmc.clearest`. Parameters as in
+    :func:`embed_by_landmarks`.
 
     Returns
     -------
-    Look
+    look : Look
         The look to take at all samples.
+    readout : ndarray of shape (n_landmarks, at most n_clusters)
+        What takes a sample's weights of landmarks to its embedding.
     """
     n, size = engine.n_samples, _size(landmarks)
     sample = np.sort(rng.choice(n, min(n, max(SAMPLED, 10 * n_clusters)), replace=False))
     rows = engine.take(sample)
-
-    def within(look: Look) -> float:
+    best, least = None, np.inf
+    for look in looks:
         count = look.count(size, n_clusters)
         near = nearest_of(engine, rows, landmarks, count, look.widths(engine), order=order)
         z = weighted_links(near, _summing_to_one(count), size)
-        embedding = unit_rows(z @ _readout((z.T @ z).toarray(), n_clusters))
-        return Seen.of(embedding, n_clusters, rng).within
-
-    return NEAR_LOOK if within(NEAR_LOOK) < CLEARER * within(FAR_LOOK) else FAR_LOOK
-
-
-def embed_by_landmarks(
-    engine: Engine,
-    landmarks: list[RowView],
-    n_clusters: int,
-    look: Look,
-    *,
-    order: int | None = None,
-) -> None:
-    """Put the samples' rows of the graph's top eigenvectors, unit length, into the blocks.
-
-    They are the state ``embedding``, each weighted by how far it stands above noise.
-
-    Parameters
-    ----------
-    engine : Engine
-        The samples.
-    landmarks : list of RowView
-        Rows of each view of the samples that stand for those around them.
-    n_clusters : int
-        Number of clusters.
-    look : Look
-        Which landmarks a sample is linked to.
-    order : int, optional
-        Most views that the kernel multiplies; by default all.
-    """
-    size = _size(landmarks)
-    count = look.count(size, n_clusters)
-    find_nearest(engine, landmarks, count, look.widths(engine), order=order)
-    weights = _summing_to_one(count)
-    (gram,) = engine.sum(_gram_kernel, weights, size, engine.dtype, engine.chunk)
-    engine.update(_embed_kernel, weights, _readout(to_numpy(gram), n_clusters), engine.chunk)
+        readout = _readout((z.T @ z).toarray(), n_clusters)
+        within = Seen.of(unit_rows(z @ readout), n_clusters, rng).within
+        if best is None or within < CLEARER * least:
+            best, least = (look, readout), within
+    if best is None:
+        raise ValueError("there has to be a look to take")
+    return best
 
 
 def _size(landmarks: list[RowView]) -> int:
@@ -171,32 +170,25 @@ def _readout(gram: Matrix, n_clusters: int) -> Matrix:
     return np.asarray(scale[:, None] * vectors[:, kept] * weights[kept] / np.sqrt(values[kept]))
 
 
-def _gram_kernel(
-    block: Block, weights: Any, n_landmarks: int, dtype: np.dtype[Any], chunk_rows: int
-) -> Sums:
-    near = block.state["near"]
-    if in_memory(near):
-        z = weighted_links(to_numpy(near), to_numpy(weights), n_landmarks)
-        return ((z.T @ z).toarray(),)
-    # dense, some rows at a time, in the precision of the views: sparse products are slow elsewhere
-    weights = as_dtype(weights, dtype)
-    chunks = (scattered(part, weights, n_landmarks) for part in _cut(near, chunk_rows))
-    return (reduce(add, (as_dtype(z.T @ z, np.float64) for z in chunks)),)
-
-
-def _cut(rows: Array, chunk_rows: int) -> Iterator[Array]:
-    for begin in range(0, rows.shape[0], chunk_rows):
-        yield rows[begin : min(begin + chunk_rows, rows.shape[0]), ...]
-
-
-def _embed_kernel(block: Block, weights: Any, readout: Any, chunk_rows: int) -> Update:
-    near = block.state["near"]
-    xp = namespace(near)
-    cut = [near] if isinstance(near, np.ndarray) else _cut(near, chunk_rows)
-    embedded = xp.concat([_weighted(part, weights, readout) for part in cut], axis=0)
+def _embed_kernel(
+    block: Block,
+    columns: list[tuple[Array, Array] | None],
+    widths: list[Array],
+    marks: list[Any],
+    count: int,
+    order: int | None,
+    chunk_rows: int,
+    weights: Array,
+    readout: Array,
+) -> Update:
+    # landmarks of few samples at a time: all of them may be more than the views
+    chunks = nearest_chunks(block, columns, widths, marks, count, order, chunk_rows)
+    parts = [_weighted(near, weights, readout) for near in chunks]
+    xp = namespace(parts[0])
+    embedded = xp.concat(parts, axis=0)
     lengths = xp.sqrt(xp.sum(embedded * embedded, axis=1))[:, None]
     lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
-    return {"embedding": embedded / lengths, "near": None}, ()
+    return {"embedding": embedded / lengths}, ()
 
 
 def _weighted(near: Array, weights: Array, readout: Array) -> Array:
