@@ -19,6 +19,7 @@ __all__ = [
     "picked",
     "placed_like",
     "product_over_rows",
+    "scattered",
     "to_numpy",
     "with_rows_at",
 ]
@@ -132,6 +133,16 @@ def product_over_rows(left: Array, right: Array) -> Array:
     cut_left, cut_right = (side[:end].unflatten(0, (parts, -1)) for side in (left, right))
     total = (cut_left.mT @ cut_right).sum(dim=0)
     return total.addmm_(left[end:].T, right[end:]) if end < left.shape[0] else total
+
+
+def scattered(columns: Array, values: Array, width: int) -> Array:
+    """Return rows of zeros, `width` wide, with the same values in columns of each row's own."""
+    if array_api_compat.is_torch_array(columns):
+        rows = values.new_zeros((columns.shape[0], width))
+        return rows.scatter_(1, columns, values.expand(columns.shape[0], -1))
+    xp = namespace(columns)
+    there = columns[:, :, None] == placed_like(np.arange(width), columns)
+    return xp.sum(xp.where(there, values[:, None], xp.zeros_like(values)[:, None]), axis=1)
 
 
 def with_rows_at(places: Array, rows: Array, count: int) -> Array:

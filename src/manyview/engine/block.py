@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.engine.arrays import Array, namespace, placed_like
+from manyview.engine.arrays import Array, is_sparse, namespace, placed_like
 from manyview.engine.scaling import Folded, Pulled
 
 __all__ = [
@@ -82,6 +82,15 @@ class RowView:
             return RowView(self.x[:, active], self.scale)
         xp = namespace(self.x)
         return RowView(xp.take(self.x, placed_like(active, self.x), axis=1), self.scale)
+
+    def take(self, rows: Array) -> RowView:
+        """Return a copy of some of these rows, by their places."""
+        scale = None if self.scale is None else namespace(self.scale).take(self.scale, rows, axis=0)
+        if sp.issparse(self.x):
+            return RowView(self.x[rows], scale)
+        if is_sparse(self.x):
+            return RowView(self.x.take(rows), scale)
+        return RowView(namespace(self.x).take(self.x, rows, axis=0), scale)
 
     def in_precision(self, dtype: Any) -> RowView:
         """Return these rows widened to `dtype`, a copy if they are of a narrower type.

@@ -14,7 +14,7 @@ from manyview.engine.arrays import Array, namespace, placed_like, to_numpy
 from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.model import Factors, Moments, project_all
 
-__all__ = ["start_factors", "views_of_columns"]
+__all__ = ["row_numbers", "start_factors", "views_of_columns"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -65,7 +65,7 @@ def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Su
     indicator = block.state["indicator"]
     xp = namespace(indicator)
     columns = np.arange(rank)
-    drawn = uniform_of_rows(_row_numbers(block, indicator), seed)[:, None]
+    drawn = uniform_of_rows(row_numbers(block, indicator), seed)[:, None]
     parts = -(-(rank - columns % n_clusters) // n_clusters)  # of the cluster of each column
     parts, turns = (
         placed_like(part.astype(np.float64), indicator) for part in (parts, columns // n_clusters)
@@ -76,7 +76,8 @@ def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Su
     return tuple(view.pull(weights) for view in block.views)
 
 
-def _row_numbers(block: Block, like: Array) -> Array:
+def row_numbers(block: Block, like: Array) -> Array:
+    """Return which samples the rows of a block are, in the place of another array."""
     if isinstance(like, np.ndarray):
         return np.arange(block.rows.start, block.rows.stop, dtype=np.uint64)
     xp, device = namespace(like), array_api_compat.device(like)

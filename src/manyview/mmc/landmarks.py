@@ -9,15 +9,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from manyview.engine import Block, Engine, RowView, Update
-from manyview.engine.arrays import Array, namespace
+from manyview.engine import Block, Engine, RowView, Sums, Update
+from manyview.engine.arrays import (
+    Array,
+    as_dtype,
+    in_memory,
+    is_sparse,
+    namespace,
+    scattered,
+    to_numpy,
+)
 from manyview.linalg.embedding import clear_weights, unit_rows
+from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.clearest import CLEARER, Seen
 from manyview.mmc.graph import (
     FEWEST,
@@ -28,12 +39,14 @@ from manyview.mmc.graph import (
     nearest_of,
     weighted_links,
 )
+from manyview.mmc.initial_factors import row_numbers
 
 __all__ = ["FAR_LOOK", "LOOKS", "NEAR_LOOK", "Look", "clearest_look", "embed_by_landmarks"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
 SAMPLED = 2000
+EMBEDDING = 10
 
 
 @dataclass(frozen=True)
@@ -80,8 +93,9 @@ def embed_by_landmarks(
 ) -> None:
     """Put the samples' rows of the graph's top eigenvectors, unit length, into the blocks.
 
-    They are the state ``embedding``, each weighted by how far it stands above noise. Which
-    landmarks are looked at, and how they are embedded, is asked of ``SAMPLED`` samples.
+    They are the state ``embedding``, each weighted by how far it stands above noise. The
+    eigenvectors are those of some samples, ``EMBEDDING`` times as many as there are landmarks,
+    random ones: those of all are hardly others.
 
     Parameters
     ----------
@@ -98,13 +112,16 @@ def embed_by_landmarks(
     order : int, optional
         Most views that the kernel multiplies; by default all.
     """
-    look, readout = clearest_look(engine, landmarks, n_clusters, rng, looks, order=order)
-    count, widths = look.count(_size(landmarks), n_clusters), look.widths(engine)
+    look = clearest_look(engine, landmarks, n_clusters, rng, looks, order=order)
+    size, widths = _size(landmarks), look.widths(engine)
+    count = look.count(size, n_clusters)
     columns, marks = compared(engine, landmarks, widths)
+    search = (columns, widths, marks, count, order, engine.chunk)
     weights = _summing_to_one(count)
-    engine.update(
-        _embed_kernel, columns, widths, marks, count, order, engine.chunk, weights, readout
-    )
+    part, seed = min(1.0, EMBEDDING * size / engine.n_samples), int(rng.integers(2**31 - 1))
+    (gram,) = engine.sum(_gram_kernel, search, weights, size, engine.dtype, part, seed)
+    readout = _readout(to_numpy(gram), n_clusters)
+    engine.update(_embed_kernel, search, weights, readout)
 
 
 def clearest_look(
@@ -115,34 +132,31 @@ def clearest_look(
     looks: Sequence[Look] = LOOKS,
     *,
     order: int | None = None,
-) -> tuple[Look, Matrix]:
-    """Return the first look, or a later one that shows clusters more clearly, and its embedding.
+) -> Look:
+    """Return the first look, or a later one that shows clusters more clearly.
 
     Noisy samples, such as texts, want many landmarks, and fine clusters few. Looks are tried on
-    some samples, and compared as in :mod:`manyview.mmc.clearest`. Parameters as in
+    ``SAMPLED`` samples, and compared as in :mod:`manyview.mmc.clearest`. Parameters as in
     :func:`embed_by_landmarks`.
 
     Returns
     -------
-    look : Look
+    Look
         The look to take at all samples.
-    readout : ndarray of shape (n_landmarks, at most n_clusters)
-        What takes a sample's weights of landmarks to its embedding.
     """
     n, size = engine.n_samples, _size(landmarks)
     sample = np.sort(rng.choice(n, min(n, max(SAMPLED, 10 * n_clusters)), replace=False))
     rows = engine.take(sample)
-    best, least = None, np.inf
-    for look in looks:
+    best, *others = looks
+    least = None
+    for look in looks if others else ():
         count = look.count(size, n_clusters)
         near = nearest_of(engine, rows, landmarks, count, look.widths(engine), order=order)
         z = weighted_links(near, _summing_to_one(count), size)
-        readout = _readout((z.T @ z).toarray(), n_clusters)
-        within = Seen.of(unit_rows(z @ readout), n_clusters, rng).within
-        if best is None or within < CLEARER * least:
-            best, least = (look, readout), within
-    if best is None:
-        raise ValueError("there has to be a look to take")
+        embedding = unit_rows(z @ _readout((z.T @ z).toarray(), n_clusters))
+        within = Seen.of(embedding, n_clusters, rng).within
+        if least is None or within < CLEARER * least:
+            best, least = look, within
     return best
 
 
@@ -170,19 +184,38 @@ def _readout(gram: Matrix, n_clusters: int) -> Matrix:
     return np.asarray(scale[:, None] * vectors[:, kept] * weights[kept] / np.sqrt(values[kept]))
 
 
-def _embed_kernel(
+def _gram_kernel(
     block: Block,
-    columns: list[tuple[Array, Array] | None],
-    widths: list[Array],
-    marks: list[Any],
-    count: int,
-    order: int | None,
-    chunk_rows: int,
+    search: tuple[Any, ...],
     weights: Array,
-    readout: Array,
-) -> Update:
-    # landmarks of few samples at a time: all of them may be more than the views
-    chunks = nearest_chunks(block, columns, widths, marks, count, order, chunk_rows)
+    n_landmarks: int,
+    dtype: np.dtype[Any],
+    part: float,
+    seed: int,
+) -> Sums:
+    """Sum ``Z'Z`` over a random part of the rows."""
+    x = block.views[0].x
+    drawn = uniform_of_rows(row_numbers(block, x.data if is_sparse(x) else x), seed)
+    (chosen,) = namespace(drawn).nonzero(drawn < part)
+    if not chosen.shape[0]:
+        return (np.zeros((n_landmarks, n_landmarks)),)
+    some = Block(slice(0, chosen.shape[0]), [view.take(chosen) for view in block.views])
+    chunks = nearest_chunks(some, *search)
+    return (reduce(add, (_gram(near, weights, n_landmarks, dtype) for near in chunks)),)
+
+
+def _gram(near: Array, weights: Array, n_landmarks: int, dtype: np.dtype[Any]) -> Array:
+    if in_memory(near):
+        z = weighted_links(to_numpy(near), to_numpy(weights), n_landmarks)
+        return (z.T @ z).toarray()
+    # dense, in the precision of the views: sparse products are slow elsewhere
+    z = scattered(near, as_dtype(weights, dtype), n_landmarks)
+    return as_dtype(z.T @ z, np.float64)
+
+
+def _embed_kernel(block: Block, search: tuple[Any, ...], weights: Array, readout: Array) -> Update:
+    # landmarks of few samples at a time: those of all may be more than the views
+    chunks = nearest_chunks(block, *search)
     parts = [_weighted(near, weights, readout) for near in chunks]
     xp = namespace(parts[0])
     embedded = xp.concat(parts, axis=0)
