@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from operator import add
 from typing import Any
 
 import numpy as np
@@ -200,17 +198,14 @@ def _gram_kernel(
     if not chosen.shape[0]:
         return (np.zeros((n_landmarks, n_landmarks)),)
     some = Block(slice(0, chosen.shape[0]), [view.take(chosen) for view in block.views])
-    chunks = nearest_chunks(some, *search)
-    return (reduce(add, (_gram(near, weights, n_landmarks, dtype) for near in chunks)),)
-
-
-def _gram(near: Array, weights: Array, n_landmarks: int, dtype: np.dtype[Any]) -> Array:
+    parts = list(nearest_chunks(some, *search))
+    near = namespace(parts[0]).concat(parts, axis=0)
     if in_memory(near):
         z = weighted_links(to_numpy(near), to_numpy(weights), n_landmarks)
-        return (z.T @ z).toarray()
+        return ((z.T @ z).toarray(),)
     # dense, in the precision of the views: sparse products are slow elsewhere
     z = scattered(near, as_dtype(weights, dtype), n_landmarks)
-    return as_dtype(z.T @ z, np.float64)
+    return (as_dtype(z.T @ z, np.float64),)
 
 
 def _embed_kernel(block: Block, search: tuple[Any, ...], weights: Array, readout: Array) -> Update:
