@@ -43,8 +43,8 @@ __all__ = ["FAR_LOOK", "LOOKS", "NEAR_LOOK", "Look", "clearest_look", "embed_by_
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-SAMPLED = 2000
-EMBEDDING = 10
+SAMPLED = 2  # times as many samples as landmarks, of which is asked how far to look
+EMBEDDING = 10  # times as many, of which the eigenvectors are
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,8 @@ def embed_by_landmarks(
     """Put the samples' rows of the graph's top eigenvectors, unit length, into the blocks.
 
     They are the state ``embedding``, each weighted by how far it stands above noise. The
-    eigenvectors are those of some samples, ``EMBEDDING`` times as many as there are landmarks,
-    random ones: those of all are hardly others.
+    eigenvectors are those of ``EMBEDDING`` times as many random samples as there are landmarks:
+    those of all are hardly others.
 
     Parameters
     ----------
@@ -134,8 +134,8 @@ def clearest_look(
     """Return the first look, or a later one that shows clusters more clearly.
 
     Noisy samples, such as texts, want many landmarks, and fine clusters few. Looks are tried on
-    ``SAMPLED`` samples, and compared as in :mod:`manyview.mmc.clearest`. Parameters as in
-    :func:`embed_by_landmarks`.
+    ``SAMPLED`` times as many samples as there are landmarks, and compared as in
+    :mod:`manyview.mmc.clearest`. Parameters as in :func:`embed_by_landmarks`.
 
     Returns
     -------
@@ -143,7 +143,8 @@ def clearest_look(
         The look to take at all samples.
     """
     n, size = engine.n_samples, _size(landmarks)
-    sample = np.sort(rng.choice(n, min(n, max(SAMPLED, 10 * n_clusters)), replace=False))
+    asked = min(n, max(int(SAMPLED * size), 10 * n_clusters))
+    sample = np.sort(rng.choice(n, asked, replace=False))
     rows = engine.take(sample)
     best, *others = looks
     least = None
