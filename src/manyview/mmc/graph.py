@@ -168,7 +168,8 @@ def find_nearest(
         Whether a sample may be its own neighbour; if not, all samples are landmarks.
     """
     columns, marks = compared(engine, landmarks, widths)
-    engine.update(_nearest_kernel, columns, widths, marks, count, order, itself, engine.chunk)
+    search = (columns, widths, marks, count, order, engine.chunk)
+    engine.update(_nearest_kernel, search, itself)
 
 
 def nearest_of(
@@ -319,16 +320,6 @@ def nearest_chunks(
         yield largest(kernel, count)
 
 
-def _nearest_kernel(
-    block: Block,
-    columns: list[tuple[Array, Array] | None],
-    widths: list[Array],
-    marks: list[_Rows],
-    count: int,
-    order: int | None,
-    itself: bool,
-    chunk_rows: int,
-) -> Update:
-    chunks = nearest_chunks(block, columns, widths, marks, count, order, chunk_rows, itself=itself)
-    near = list(chunks)
+def _nearest_kernel(block: Block, search: tuple[Any, ...], itself: bool) -> Update:
+    near = list(nearest_chunks(block, *search, itself=itself))
     return {"near": namespace(near[0]).concat(near, axis=0)}, ()

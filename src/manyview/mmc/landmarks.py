@@ -142,19 +142,20 @@ def clearest_look(
     Look
         The look to take at all samples.
     """
+    if len(looks) == 1:
+        return looks[0]
     n, size = engine.n_samples, _size(landmarks)
     asked = min(n, max(int(SAMPLED * size), 10 * n_clusters))
     sample = np.sort(rng.choice(n, asked, replace=False))
     rows = engine.take(sample)
-    best, *others = looks
-    least = None
-    for look in looks if others else ():
+    best, least = looks[0], np.inf
+    for look in looks:
         count = look.count(size, n_clusters)
         near = nearest_of(engine, rows, landmarks, count, look.widths(engine), order=order)
         z = weighted_links(near, _summing_to_one(count), size)
         embedding = unit_rows(z @ _readout((z.T @ z).toarray(), n_clusters))
         within = Seen.of(embedding, n_clusters, rng).within
-        if least is None or within < CLEARER * least:
+        if within < CLEARER * least:
             best, least = look, within
     return best
 
