@@ -12,7 +12,7 @@ from manyview import MMC, as_views
 from manyview.datasets import make_views
 from manyview.engine import engine_for
 from manyview.engine.arrays import namespace, to_numpy
-from manyview.mmc import init
+from manyview.mmc import init, landmarks
 
 from .places import PLACES, fetched
 
@@ -70,6 +70,15 @@ class TestAgreement:
         monkeypatch.setattr(init, "N_LANDMARKS", 40)
         views, _ = made()
         assert_same(fitted(brought(views, place)), fitted(views))
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_of_landmarks_embedded_by_a_few_samples(self, place, seed, monkeypatch):
+        monkeypatch.setattr(init, "EXACT_LIMIT", 50)
+        monkeypatch.setattr(init, "N_LANDMARKS", 40)
+        monkeypatch.setattr(landmarks, "EMBEDDING", 0.5)  # most likely none of the first samples
+        views, _ = made()
+        found = fitted(brought(views, place), random_state=seed, max_iter=3)
+        assert_same(found, fitted(views, random_state=seed, max_iter=3))
 
     @pytest.mark.parametrize("sparse", [(True, True), (True, False)])
     @pytest.mark.parametrize("normalize", ["rows", "columns"])

@@ -20,7 +20,7 @@ from manyview.engine.arrays import (
     with_rows_at,
 )
 from manyview.linalg.hashing import uniform_of_rows
-from manyview.mmc import estimator, init, kmeans
+from manyview.mmc import estimator, init, kmeans, landmarks
 
 strict = pytest.importorskip("array_api_strict")
 
@@ -146,6 +146,15 @@ class TestFit:
         monkeypatch.setattr(init, "N_LANDMARKS", 40)
         monkeypatch.setattr(kmeans, "_FEW", 100)
         assert_same(strictly(made(), order=order), fitted(made(), order=order))
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_by_landmarks_embedded_by_a_few_samples(self, strictly, monkeypatch, seed):
+        monkeypatch.setattr(init, "EXACT_LIMIT", 50)
+        monkeypatch.setattr(init, "N_LANDMARKS", 40)
+        monkeypatch.setattr(kmeans, "_FEW", 100)
+        monkeypatch.setattr(landmarks, "EMBEDDING", 0.1)  # of some blocks none
+        options = {"random_state": seed, "max_iter": 3}
+        assert_same(strictly(made(), **options), fitted(made(), **options))
 
     @pytest.mark.parametrize(("normalize", "gamma"), [("rows", 0.05), ("columns", 0.5)])
     def test_where_features_are_dropped(self, strictly, normalize, gamma):

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from manyview.metrics import clustering_accuracy
-from manyview.mmc.clearest import clearest_labels, unexplained
+from manyview.mmc.clearest import clearest_labels, cut, unexplained
 
 
 def blocks(truth, across, seed=0):
@@ -39,6 +39,31 @@ class TestClearest:
     def test_pieces_as_many_as_clusters_are(self, rng):
         labels = clearest_labels([blocks(OTHER, 0.9), blocks(TRUTH, 0.0)], 3, rng)
         assert clustering_accuracy(TRUTH, labels) == 1.0
+
+    def test_nor_are_copies_of_a_few_samples(self, rng):
+        copies = np.where(np.arange(60) < 50, 0, np.arange(60) // 5)  # two of five, and the rest
+        labels = clearest_labels([blocks(TRUTH, 0.1), blocks(copies, 0.0)], 3, rng)
+        assert clustering_accuracy(TRUTH, labels) == 1.0
+
+    def test_small_clusters_are_where_the_first_shows_none(self, rng):
+        small = np.where(np.arange(60) < 50, 0, np.arange(60) // 5)
+        labels = clearest_labels([blocks(OTHER, 0.9), blocks(small, 0.01)], 3, rng)
+        assert clustering_accuracy(small, labels) == 1.0
+
+
+class TestCut:
+    def test_none_of_it_within_pieces_and_all_of_it_by_one_a_sample(self):
+        graph = blocks(TRUTH, 0.0)
+        assert cut(graph, TRUTH, TRUTH) == pytest.approx(0.0)
+        assert cut(graph, np.arange(60), np.arange(60)) == pytest.approx(1.0)
+
+    def test_ends_belong_to_those_who_reach_them_most(self, rng):
+        links = np.abs(rng.standard_normal((60, 7)))
+        reached = np.stack([links[k == TRUTH].sum(axis=0) for k in range(3)])
+        ends = reached.argmax(axis=0)
+        expected = [1.0 - reached[k, ends == k].sum() / reached[k].sum() for k in range(3)]
+        assert cut(links, TRUTH) == pytest.approx(np.mean(expected))
+        assert cut(links, TRUTH) == cut(links, TRUTH, ends)
 
 
 class TestUnexplained:

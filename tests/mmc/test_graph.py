@@ -152,3 +152,11 @@ class TestKernel:
         opposite = np.full((2, 2), -1.0 - 1e-15)
         kernel = product_kernel([opposite] * n_views + [np.ones((2, 2))])
         np.testing.assert_allclose(kernel, 0.0, atol=1e-14)
+
+
+def test_no_sample_is_its_own_neighbour_where_all_views_say_opposite():
+    rng = np.random.default_rng(0)
+    side = np.repeat([1.0, -1.0], [2, 28])[:, None]  # the other of the two is nearer than all else
+    views = [side + 1e-3 * rng.standard_normal((30, 2)) for _ in range(3)]
+    (graph,) = neighbour_graphs(engine_of(views, None), 3, order=1)
+    assert not graph.diagonal().any()

@@ -4,6 +4,7 @@ from sklearn.datasets import load_digits
 
 from manyview.engine import LocalEngine
 from manyview.metrics import score_all
+from manyview.mmc import landmarks as module
 from manyview.mmc.graph import find_nearest, halfway_widths, harmonic_weights, nearest_of
 from manyview.mmc.init import graph_start
 from manyview.mmc.landmarks import FAR_LOOK, NEAR_LOOK, clearest_look, embed_by_landmarks
@@ -34,10 +35,37 @@ def test_rows_are_those_of_the_singular_vectors(sparse):
 def test_landmarks_without_samples_are_left_out():
     rows = np.repeat(np.eye(2), 30, axis=0)
     engine = LocalEngine(as_views([rows]), normalize="rows")
-    embed_by_landmarks(engine, engine.take(np.arange(25, 35)), 4, np.random.default_rng(0))
+    marks = engine.take(np.arange(10, 50))  # twenty alike a side, of which five are linked to
+    find_nearest(engine, marks, 5, [np.ones(2)])
+    assert np.unique(engine.gather("near")).size < 40
+    embed_by_landmarks(engine, marks, 4, np.random.default_rng(0), [NEAR_LOOK])
     found = engine.gather("embedding")
     assert np.isfinite(found).all()
     assert np.abs(found[0] @ found[-1]) < 1e-8
+
+
+class TestByAFewSamples:
+    """The embedding where its eigenvectors are those of a part of the samples."""
+
+    def embedded(self, seed=0):
+        views = raw_views(0, 400, (5, 4))
+        engine = LocalEngine(as_views(views), normalize="rows")
+        marks = engine.take(np.arange(0, 400, 20))
+        embed_by_landmarks(engine, marks, 3, np.random.default_rng(seed), [NEAR_LOOK])
+        rows = engine.gather("embedding")
+        return rows @ rows.T
+
+    def test_which_they_are_is_drawn(self, monkeypatch):
+        monkeypatch.setattr(module, "EMBEDDING", 100)
+        np.testing.assert_allclose(self.embedded(seed=1), self.embedded(), atol=1e-10)
+        monkeypatch.setattr(module, "EMBEDDING", 5)
+        assert np.abs(self.embedded(seed=1) - self.embedded()).max() > 1e-3
+
+    def test_does_not_depend_on_the_blocks(self, monkeypatch):
+        monkeypatch.setattr(module, "EMBEDDING", 5)
+        whole = self.embedded()
+        monkeypatch.setattr("manyview.engine.local._BLOCK_ROWS", (7, 7))
+        np.testing.assert_allclose(self.embedded(), whole, atol=1e-10)
 
 
 @pytest.mark.parametrize("sparse", [False, True])

@@ -151,6 +151,16 @@ class Block:
     views: list[RowView]
     state: dict[str, Any] = field(default_factory=dict)
 
+    def numbers(self, like: Array) -> Array:
+        """Return which samples its rows are, in the place of another array."""
+        if isinstance(like, np.ndarray):
+            return np.arange(self.rows.start, self.rows.stop, dtype=np.uint64)
+        xp, device = namespace(like), array_api_compat.device(like)
+        # torch multiplies no unsigned integers of this size; signed ones wrap around alike
+        signed = array_api_compat.is_torch_array(like)
+        dtype = xp.int64 if signed else xp.uint64
+        return xp.arange(self.rows.start, self.rows.stop, dtype=dtype, device=device)
+
 
 def from_half(x: npt.NDArray[np.float16]) -> npt.NDArray[np.float32]:
     """Return finite numbers of half precision in single precision, by their bits.

@@ -1,8 +1,14 @@
-"""Which of several graphs shows its clusters clearly."""
+"""Which of several graphs shows its clusters clearly.
+
+Clusters are clear where little of an embedding's variance lies within them. Embeddings of
+different graphs can be compared by that part, as their rows are of unit length and their columns as
+many. But in a graph of the very nearest a few copies of one sample are linked to nothing else, and
+there is no clearer cluster. So what a later graph shows must hold together in the first one, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -13,20 +19,18 @@ import scipy.sparse as sp
 from manyview.linalg.embedding import clear_embedding
 from manyview.linalg.partition import Labels, cluster_rows
 
-__all__ = ["Seen", "clearest_labels", "unexplained"]
+__all__ = ["Seen", "clearest_labels", "cut", "unexplained"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-CLEARER = 0.75
+CLEARER = 0.75  # of the variance within clusters: less is clearer
+CUT_MORE = 1.5  # times the links cut: more, and they are no clusters
 
 
 def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Generator) -> Labels:
     """Return the clusters of the first graph, or of a later one that shows them more clearly.
 
-    How clear clusters are is the part of the embedding's variance that lies within them. Embeddings
-    of different graphs can be compared by it, as their rows are of unit length and their columns
-    as many. A later graph has to bring it below three quarters, and one that falls into more pieces
-    than there are clusters is not asked: its pieces are clear, and say nothing.
+    A graph that falls into more pieces than there are clusters is not asked.
 
     Parameters
     ----------
@@ -48,7 +52,7 @@ def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Gener
         if sp.csgraph.connected_components(graph, directed=False)[0] > n_clusters:
             continue
         seen = Seen.of(clear_embedding(graph, n_clusters, rng=rng), n_clusters, rng)
-        if seen.within < CLEARER * best.within:
+        if seen.is_clearer(best, lambda labels: cut(first, labels, labels)):
             best = seen
     return best.labels
 
@@ -74,6 +78,20 @@ class Seen:
         labels, _ = cluster_rows(rows, n_clusters, rng)
         return cls(labels, unexplained(rows, labels))
 
+    def is_clearer(self, other: Seen, cut_of: Callable[[Labels], float]) -> bool:
+        """Whether its clusters are clearer by far than others, and not cut far more.
+
+        Parameters
+        ----------
+        other : Seen
+            Clusters that were seen before.
+        cut_of : callable
+            Returns how much of the links is cut by labels, in the graph of the first look.
+        """
+        if self.within >= CLEARER * other.within:
+            return False
+        return cut_of(self.labels) <= CUT_MORE * cut_of(other.labels)
+
 
 def unexplained(rows: Matrix, labels: Labels) -> float:
     """Return the part of the variance of rows that lies within clusters: 0 for a perfect partition.
@@ -90,3 +108,30 @@ def unexplained(rows: Matrix, labels: Labels) -> float:
     within = np.sum((rows - means[labels]) ** 2)
     total = np.sum((rows - rows.mean(axis=0)) ** 2)
     return np.float64(within / total if total > 0 else 0.0)
+
+
+def cut(links: Any, labels: Labels, ends: Labels | None = None) -> float:
+    """Return the part of a cluster's links that lead out of it, mean over clusters.
+
+    Parameters
+    ----------
+    links : matrix of shape (n_samples, n_ends)
+        Weights of what each sample is linked to.
+    labels : ndarray of shape (n_samples,)
+        Clusters of the samples, each with a member.
+    ends : ndarray of shape (n_ends,), optional
+        Clusters of what they are linked to; by default those that most of its links come from.
+
+    Examples
+    --------
+    >>> links = np.array([[0.0, 3.0, 1.0], [3.0, 0.0, 0.0], [1.0, 0.0, 0.0]])
+    >>> labels = np.array([0, 0, 1])
+    >>> cut(links, labels, labels).round(3).item()
+    0.571
+    """
+    reached = links.T @ np.eye(labels.max() + 1)[labels]
+    if ends is None:
+        ends = reached.argmax(axis=1)
+    inside = reached[np.arange(ends.size), ends]
+    held = np.bincount(ends, weights=inside, minlength=reached.shape[1])
+    return np.float64(1.0 - np.mean(held / reached.sum(axis=0)))

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import reduce
 from operator import add
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from manyview.engine import Block, Engine, RowView, Update
 from manyview.engine.arrays import Array, is_sparse, largest, namespace, placed_like
 
 __all__ = [
-    "compared",
+    "Search",
     "find_nearest",
     "halfway_widths",
     "harmonic_weights",
@@ -167,8 +167,7 @@ def find_nearest(
     itself : bool
         Whether a sample may be its own neighbour; if not, all samples are landmarks.
     """
-    columns, marks = compared(engine, landmarks, widths)
-    search = (columns, widths, marks, count, order, engine.chunk)
+    search = Search.of(engine, landmarks, count, widths, order=order)
     engine.update(_nearest_kernel, search, itself)
 
 
@@ -185,19 +184,9 @@ def nearest_of(
 
     `rows` are theirs of each view; the other parameters are those of :func:`find_nearest`.
     """
-    columns, marks = compared(engine, landmarks, widths)
+    search = Search.of(engine, landmarks, count, widths, order=order)
     block = Block(slice(0, rows[0].x.shape[0]), rows)
-    chunks = nearest_chunks(block, columns, widths, marks, count, order, engine.chunk)
-    return np.concatenate(list(chunks))
-
-
-def compared(
-    engine: Engine, landmarks: list[RowView], widths: list[Matrix]
-) -> tuple[list[Any], list[_Rows]]:
-    """Return the scalings of the views' columns, and the landmarks' rows as they are compared."""
-    columns = [scaling.columns for scaling in engine.scalings]
-    parts = zip(landmarks, columns, widths, strict=True)
-    return columns, [_prepared(view, of_view, width) for view, of_view, width in parts]
+    return np.concatenate(list(nearest_chunks(block, search)))
 
 
 def halfway_widths(engine: Engine) -> list[Matrix]:
@@ -218,6 +207,48 @@ class _Rows(NamedTuple):
     shift: Array | None
     overlap: Array | None
     inverse_length: Array | None
+
+
+class Search(NamedTuple):
+    """What samples are compared with, and how, as a kernel is given it.
+
+    Attributes
+    ----------
+    columns : list of tuple or None
+        How the columns of each view are scaled.
+    widths : list of array
+        What the features of each view are multiplied by.
+    marks : list of _Rows
+        The landmarks' rows of each view, as they are compared.
+    n_nearest : int
+        Number of landmarks for each sample.
+    order : int or None
+        Most views that the kernel multiplies.
+    chunk : int
+        Number of rows that are compared at a time.
+    """
+
+    columns: list[tuple[Array, Array] | None]
+    widths: list[Array]
+    marks: list[_Rows]
+    n_nearest: int
+    order: int | None
+    chunk: int
+
+    @classmethod
+    def of(
+        cls,
+        engine: Engine,
+        landmarks: list[RowView],
+        count: int,
+        widths: list[Matrix],
+        *,
+        order: int | None,
+    ) -> Self:
+        """Prepare the landmarks; parameters as in :func:`find_nearest`."""
+        columns = [scaling.columns for scaling in engine.scalings]
+        marks = list(map(_prepared, landmarks, columns, widths))
+        return cls(columns, widths, marks, count, order, engine.chunk)
 
 
 def _prepared(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> _Rows:
@@ -292,34 +323,26 @@ def _cosines(rows: _Rows, marks: _Rows) -> Array:
     return products
 
 
-def nearest_chunks(
-    block: Block,
-    columns: list[tuple[Array, Array] | None],
-    widths: list[Array],
-    marks: list[_Rows],
-    count: int,
-    order: int | None,
-    chunk_rows: int,
-    *,
-    itself: bool = True,
-) -> Iterator[Array]:
+def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iterator[Array]:
     """Yield the nearest landmarks of some rows of a block after the other, nearest first."""
     size = block.rows.stop - block.rows.start
-    for begin in range(0, size, chunk_rows):
-        chunk = slice(begin, min(begin + chunk_rows, size))
+    compared = list(zip(block.views, search.columns, search.widths, search.marks, strict=True))
+    for begin in range(0, size, search.chunk):
+        chunk = slice(begin, min(begin + search.chunk, size))
         cosines = []
-        for view, of_view, width, mark in zip(block.views, columns, widths, marks, strict=True):
+        for view, of_view, width, mark in compared:
             scale = None if view.scale is None else view.scale[chunk]
             some = RowView(view.x[chunk] if is_sparse(view.x) else view.x[chunk, ...], scale)
             cosines.append(_cosines(_prepared(some, of_view, width), mark))
-        kernel = product_kernel(cosines, order)
+        kernel = product_kernel(cosines, search.order)
         if not itself:
             own = np.arange(block.rows.start + chunk.start, block.rows.start + chunk.stop)
             others = placed_like(own[:, None] != np.arange(kernel.shape[1]), kernel)
-            kernel = namespace(kernel).where(others, kernel, -1.0 + 0.0 * kernel)
-        yield largest(kernel, count)
+            xp = namespace(kernel)
+            kernel = xp.where(others, kernel, xp.full_like(kernel, -xp.inf))
+        yield largest(kernel, search.n_nearest)
 
 
-def _nearest_kernel(block: Block, search: tuple[Any, ...], itself: bool) -> Update:
-    near = list(nearest_chunks(block, *search, itself=itself))
+def _nearest_kernel(block: Block, search: Search, itself: bool) -> Update:
+    near = list(nearest_chunks(block, search, itself=itself))
     return {"near": namespace(near[0]).concat(near, axis=0)}, ()

@@ -188,7 +188,11 @@ def _scaled(view: RowView) -> Any:
 
 
 def _uncentred(view: RowView, scaling: Scaling) -> Any:
-    """Return a few rows as the model sees them, but for the centring, to which k-means is blind."""
+    """Return a few rows as the model sees them, but for the centring, to which k-means is blind.
+
+    Not so where samples lack a view, which the model has at the mean: that is mended by Lloyd's
+    iterations, and the first centres only are elsewhere.
+    """
     x = _scaled(view)
     if scaling.width is None:
         return x

@@ -5,16 +5,15 @@ from __future__ import annotations
 from itertools import combinations
 from typing import Any
 
-import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import Block, Engine, Sums
-from manyview.engine.arrays import Array, namespace, placed_like, to_numpy
+from manyview.engine.arrays import namespace, placed_like, to_numpy
 from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.model import Factors, Moments, project_all
 
-__all__ = ["row_numbers", "start_factors", "views_of_columns"]
+__all__ = ["start_factors", "views_of_columns"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -65,7 +64,7 @@ def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Su
     indicator = block.state["indicator"]
     xp = namespace(indicator)
     columns = np.arange(rank)
-    drawn = uniform_of_rows(row_numbers(block, indicator), seed)[:, None]
+    drawn = uniform_of_rows(block.numbers(indicator), seed)[:, None]
     parts = -(-(rank - columns % n_clusters) // n_clusters)  # of the cluster of each column
     parts, turns = (
         placed_like(part.astype(np.float64), indicator) for part in (parts, columns // n_clusters)
@@ -74,14 +73,3 @@ def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Su
     of_cluster = xp.take(indicator, placed_like(columns % n_clusters, indicator), axis=1)
     weights = of_cluster * xp.astype(chosen, indicator.dtype)
     return tuple(view.pull(weights) for view in block.views)
-
-
-def row_numbers(block: Block, like: Array) -> Array:
-    """Return which samples the rows of a block are, in the place of another array."""
-    if isinstance(like, np.ndarray):
-        return np.arange(block.rows.start, block.rows.stop, dtype=np.uint64)
-    xp, device = namespace(like), array_api_compat.device(like)
-    # torch multiplies no unsigned integers of this size; signed ones wrap around alike
-    signed = array_api_compat.is_torch_array(like)
-    dtype = xp.int64 if signed else xp.uint64
-    return xp.arange(block.rows.start, block.rows.stop, dtype=dtype, device=device)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,22 +23,22 @@ from manyview.engine.arrays import (
     in_memory,
     is_sparse,
     namespace,
+    placed_like,
     scattered,
     to_numpy,
 )
 from manyview.linalg.embedding import clear_weights, unit_rows
 from manyview.linalg.hashing import uniform_of_rows
-from manyview.mmc.clearest import CLEARER, Seen
+from manyview.mmc.clearest import Seen, cut
 from manyview.mmc.graph import (
     FEWEST,
-    compared,
+    Search,
     halfway_widths,
     harmonic_weights,
     nearest_chunks,
     nearest_of,
     weighted_links,
 )
-from manyview.mmc.initial_factors import row_numbers
 
 __all__ = ["FAR_LOOK", "LOOKS", "NEAR_LOOK", "Look", "clearest_look", "embed_by_landmarks"]
 
@@ -113,8 +114,7 @@ def embed_by_landmarks(
     look = clearest_look(engine, landmarks, n_clusters, rng, looks, order=order)
     size, widths = _size(landmarks), look.widths(engine)
     count = look.count(size, n_clusters)
-    columns, marks = compared(engine, landmarks, widths)
-    search = (columns, widths, marks, count, order, engine.chunk)
+    search = Search.of(engine, landmarks, count, widths, order=order)
     weights = _summing_to_one(count)
     part, seed = min(1.0, EMBEDDING * size / engine.n_samples), int(rng.integers(2**31 - 1))
     (gram,) = engine.sum(_gram_kernel, search, weights, size, engine.dtype, part, seed)
@@ -148,16 +148,33 @@ def clearest_look(
     asked = min(n, max(int(SAMPLED * size), 10 * n_clusters))
     sample = np.sort(rng.choice(n, asked, replace=False))
     rows = engine.take(sample)
-    best, least = looks[0], np.inf
-    for look in looks:
-        count = look.count(size, n_clusters)
-        near = nearest_of(engine, rows, landmarks, count, look.widths(engine), order=order)
-        z = weighted_links(near, _summing_to_one(count), size)
-        embedding = unit_rows(z @ _readout((z.T @ z).toarray(), n_clusters))
-        within = Seen.of(embedding, n_clusters, rng).within
-        if within < CLEARER * least:
-            best, least = look, within
+    first, *others = (_links(engine, rows, landmarks, n_clusters, look, order) for look in looks)
+    best, seen = looks[0], _seen(first, n_clusters, rng)
+    for look, links in zip(looks[1:], others, strict=True):
+        now = _seen(links, n_clusters, rng)
+        if now.is_clearer(seen, partial(cut, first)):
+            best, seen = look, now
     return best
+
+
+def _links(
+    engine: Engine,
+    rows: list[RowView],
+    landmarks: list[RowView],
+    n_clusters: int,
+    look: Look,
+    order: int | None,
+) -> Any:
+    """Return Z of samples that were taken out of the engine."""
+    size = _size(landmarks)
+    count = look.count(size, n_clusters)
+    near = nearest_of(engine, rows, landmarks, count, look.widths(engine), order=order)
+    return weighted_links(near, _summing_to_one(count), size)
+
+
+def _seen(links: Any, n_clusters: int, rng: np.random.Generator) -> Seen:
+    readout = _readout((links.T @ links).toarray(), n_clusters)
+    return Seen.of(unit_rows(links @ readout), n_clusters, rng)
 
 
 def _size(landmarks: list[RowView]) -> int:
@@ -186,7 +203,7 @@ def _readout(gram: Matrix, n_clusters: int) -> Matrix:
 
 def _gram_kernel(
     block: Block,
-    search: tuple[Any, ...],
+    search: Search,
     weights: Array,
     n_landmarks: int,
     dtype: np.dtype[Any],
@@ -195,12 +212,13 @@ def _gram_kernel(
 ) -> Sums:
     """Sum ``Z'Z`` over a random part of the rows."""
     x = block.views[0].x
-    drawn = uniform_of_rows(row_numbers(block, x.data if is_sparse(x) else x), seed)
+    drawn = uniform_of_rows(block.numbers(x.data if is_sparse(x) else x), seed)
     (chosen,) = namespace(drawn).nonzero(drawn < part)
-    if not chosen.shape[0]:
-        return (np.zeros((n_landmarks, n_landmarks)),)
+    # before anything is returned: which views a kernel asks for may be seen by a few rows
     some = Block(slice(0, chosen.shape[0]), [view.take(chosen) for view in block.views])
-    parts = list(nearest_chunks(some, *search))
+    if not chosen.shape[0]:
+        return (placed_like(np.zeros((n_landmarks, n_landmarks)), drawn),)
+    parts = list(nearest_chunks(some, search))
     near = namespace(parts[0]).concat(parts, axis=0)
     if in_memory(near):
         z = weighted_links(to_numpy(near), to_numpy(weights), n_landmarks)
@@ -210,9 +228,9 @@ def _gram_kernel(
     return (as_dtype(z.T @ z, np.float64),)
 
 
-def _embed_kernel(block: Block, search: tuple[Any, ...], weights: Array, readout: Array) -> Update:
+def _embed_kernel(block: Block, search: Search, weights: Array, readout: Array) -> Update:
     # landmarks of few samples at a time: those of all may be more than the views
-    chunks = nearest_chunks(block, *search)
+    chunks = nearest_chunks(block, search)
     parts = [_weighted(near, weights, readout) for near in chunks]
     xp = namespace(parts[0])
     embedded = xp.concat(parts, axis=0)
