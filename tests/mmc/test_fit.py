@@ -3,6 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from manyview.engine import LocalEngine
 from manyview.mmc import fit as module
 from manyview.mmc.defaults import default_gamma
 from manyview.mmc.fit import Problem, fit
@@ -98,10 +99,18 @@ def test_stops_when_the_objective_settles(case):
 
 
 @pytest.mark.parametrize("indicator", INDICATORS)
-@pytest.mark.parametrize("step", ["updated_view_factor", "updated_cluster_factor"])
-def test_interrupt_in_a_sweep_goes_back_to_the_last_whole_one(case, monkeypatch, indicator, step):
-    calls, real = [], getattr(module, step)
-    last = 6 if step == "updated_view_factor" else 3  # in the third sweep
+@pytest.mark.parametrize(
+    ("owner", "step", "last"),  # the call that is in the third sweep
+    [
+        (module, "updated_view_factor", 6),
+        (module, "updated_cluster_factor", 3),
+        (LocalEngine, "snapshot", 4),
+    ],
+)
+def test_interrupt_in_a_sweep_goes_back_to_the_last_whole_one(
+    case, monkeypatch, indicator, owner, step, last
+):
+    calls, real = [], getattr(owner, step)
 
     def interrupting(*args, **options):
         calls.append(1)
@@ -109,7 +118,7 @@ def test_interrupt_in_a_sweep_goes_back_to_the_last_whole_one(case, monkeypatch,
             raise KeyboardInterrupt
         return real(*args, **options)
 
-    monkeypatch.setattr(module, step, interrupting)
+    monkeypatch.setattr(owner, step, interrupting)
     c = case(1, n=60, widths=(30, 20))
     problem, fitted = run(c, indicator=indicator, gamma=0.2)
     assert fitted.interrupted

@@ -161,8 +161,9 @@ def carry_on(
                 _go_back(engine, fitted.factors, whole)
                 value = previous
             else:
-                fitted.factors, fitted.moments = factors, moments
-                whole = engine.snapshot(*_KEPT)
+                # at once, as an interrupt in the snapshot would part factors from labels
+                reached = engine.snapshot(*_KEPT)
+                fitted.factors, fitted.moments, whole = factors, moments, reached
             fitted.objective.append(value)
             on_sweep(len(fitted.objective), value)
             fitted.settled = fitted.settled + 1 if moved < SETTLED else 0
