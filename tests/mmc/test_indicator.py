@@ -6,6 +6,7 @@ import scipy.linalg
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from manyview.engine import local
 from manyview.linalg.partition import indicator_of
 from manyview.mmc import indicator as module
 from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator, indicator_named
@@ -201,6 +202,18 @@ class TestDiscrete:
         start_discrete(c, np.arange(3))
         DiscreteIndicator().update(c.engine, c.factors, c.moments)
         np.testing.assert_array_equal(c.engine.gather("labels"), np.arange(3))
+
+    @pytest.mark.parametrize("rows", [1, 7, 24])
+    def test_of_equal_gains_the_first_sample_moves_whatever_the_blocks(
+        self, case, monkeypatch, rows
+    ):
+        monkeypatch.setattr(local, "_BLOCK_ROWS", (rows, rows))
+        c = case(0)
+        gain = np.zeros(24)
+        gain[[5, 6, 13, 23]] = 1.0
+        c.engine.scatter("gain", gain)
+        (best,) = c.engine.sum(module._best_kernel)
+        assert (best.gain, best.sample) == (1.0, 5)
 
 
 def test_named():

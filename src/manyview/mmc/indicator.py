@@ -35,15 +35,15 @@ _GAINS = 2.0 ** np.arange(-80, 20)
 _NOTHING = 1e-12
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class _Best:
-    """The sample that gains most; of two, their sum is the one that gains more."""
+    """The sample that gains most; of two, their sum is the one that gains more, or the first."""
 
     gain: float
     sample: int
 
     def __add__(self, other: _Best) -> _Best:
-        return max(self, other)
+        return max(self, other, key=lambda best: (best.gain, -best.sample))
 
 
 class Indicator(Protocol):
