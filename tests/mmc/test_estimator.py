@@ -105,6 +105,15 @@ class TestResult:
         model = fitted(views, gamma=1e-4)
         np.testing.assert_allclose(model.transform(views), model.indicator_, atol=0.05)
 
+    @pytest.mark.parametrize("normalize", ["rows", "columns", None])
+    def test_a_parameter_set_later_leaves_a_fitted_one_as_it_is(self, normalize):
+        views, _ = blobs()
+        model = fitted(views, normalize=normalize)
+        before = model.transform(views)
+        for other in ("rows", "columns", None):
+            model.set_params(normalize=other)
+            np.testing.assert_array_equal(model.transform(views), before)
+
     def test_y_takes_no_part(self):
         views, truth = blobs()
         with_y = MMC(3, random_state=0, tol=0.1).fit(views, truth).labels_

@@ -251,7 +251,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         check_scale(checked, self.normalize)
         rank = self._checked_rank(len(checked))
         rng = self._generator()
-        engine = self._engine(checked)
+        engine = self._engine(checked, self.normalize)
         saved = None
         if file is not None:
             parameters = deciding(self.get_params(deep=False) | {"rank": rank}, rng)
@@ -352,8 +352,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     def _predicted(self, views: Any, what: str) -> Any:
         checked = self._setup_predict(views)
-        check_scale(checked, self.normalize)
-        engine = self._engine(checked, scalings=self._scalings)
+        check_scale(checked, self._normalized_by)
+        engine = self._engine(checked, self._normalized_by, scalings=self._scalings)
         # the wider of the precisions of fit and of these views
         dtype = np.result_type(engine.dtype, self.cluster_factors_.dtype)
         factors = Factors(
@@ -373,9 +373,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     def _n_features_out(self) -> int:
         return int(self.cluster_factors_.shape[0])
 
-    def _engine(self, views: Views, **options: Any) -> Engine:
+    def _engine(self, views: Views, normalize: str | None, **options: Any) -> Engine:
         threads = blas_threads() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
-        return engine_for(views, normalize=self.normalize, n_threads=threads, **options)
+        return engine_for(views, normalize=normalize, n_threads=threads, **options)
 
     def _checkpoint_file(self) -> CheckpointFile | None:
         """Return the file that `checkpoint` names, or raise where it will not do."""
@@ -443,6 +443,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self.n_iter_ = len(fitted.objective)
         self._predictor = best.predictor
         self._readout = best.readout
+        self._normalized_by = self.normalize
         self._scalings = [scaling.restrict(None) for scaling in engine.scalings]
         message = None
         if interrupted:
