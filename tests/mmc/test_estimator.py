@@ -17,6 +17,7 @@ from manyview.engine import local
 from manyview.linalg.partition import indicator_of
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 from manyview.mmc import estimator as module
+from manyview.mmc import init as starts
 
 warnings_allowed = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -369,6 +370,30 @@ class TestStarts:
         views, _ = blobs(n=200, widths=(60, 40))
         model = fitted(views, init=init, n_init=3, gamma=0.1)
         assert any(not W[:-1].any(axis=1).all() for W in model.view_factors_)
+
+    @pytest.mark.parametrize(
+        ("init", "limit", "expected"),
+        [
+            ("graph", 90, True),
+            ("graph", 89, False),
+            ("kmeans", 90, False),
+            ("random", 90, False),
+            (np.arange(90) % 3, 90, False),
+        ],
+    )
+    def test_labels_are_held_where_an_exact_graph_gave_them(
+        self, monkeypatch, init, limit, expected
+    ):
+        asked, real = [], module.indicator_named
+
+        def watched(name, *, holds):
+            asked.append(holds)
+            return real(name, holds=holds)
+
+        monkeypatch.setattr(module, "indicator_named", watched)
+        monkeypatch.setattr(starts, "EXACT_LIMIT", limit)
+        fitted(blobs()[0], init=init)
+        assert asked == [expected]
 
     def test_several_starts_end_no_higher_than_the_first(self):
         views, _ = blobs(spread=2.5)
