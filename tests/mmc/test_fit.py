@@ -1,4 +1,6 @@
 from contextlib import contextmanager
+from dataclasses import replace
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -18,9 +20,20 @@ INDICATORS = {"discrete": DiscreteIndicator, "orthogonal": OrthogonalIndicator}
 PENALTIES = {"l21": RowSparse, "frobenius": Frobenius}
 
 
-def run(c, *, gamma=0.01, penalty="l21", indicator="discrete", sweeps=8, cg_steps=4, tol=0.0, **kw):
+def run(
+    c,
+    *,
+    gamma=0.01,
+    penalty="l21",
+    indicator="discrete",
+    sweeps=8,
+    cg_steps=4,
+    tol=0.0,
+    patience=None,
+    **kw,
+):
     problem = Problem(
-        PENALTIES[penalty](), gamma, INDICATORS[indicator](), sweeps, tol, cg_steps=cg_steps
+        PENALTIES[penalty](), gamma, INDICATORS[indicator](), sweeps, tol, patience, cg_steps
     )
     c.engine.scatter("labels", np.arange(c.engine.n_samples) % 3)
     problem.indicator.start(c.engine, 3)
@@ -148,6 +161,34 @@ def test_leaving_the_work_changes_nothing(case, monkeypatch):
     c = case(5, n=200, widths=(60, 40))
     _, kept = run(c, gamma=0.2, sweeps=20)
     np.testing.assert_allclose(dropped.objective, kept.objective, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("changes", "sweeps"), [([0.02], 3), ([0.05], 8), ([0.02, 0.02, 0.05], 8)])
+def test_stops_when_97_percent_stayed_for_sweeps_in_a_row(case, monkeypatch, changes, sweeps):
+    real, moved = module._sweep, cycle(changes)
+    monkeypatch.setattr(module, "_sweep", lambda *args: (*real(*args)[:2], next(moved)))
+    _, fitted = run(case(1, n=60), patience=3)
+    assert len(fitted.objective) == sweeps
+    assert fitted.converged == (sweeps == 3)
+
+
+@pytest.mark.parametrize("movers", [0, 6, 15, 300])
+def test_a_sweep_tells_the_part_that_moved(case, movers):
+    class Moving(DiscreteIndicator):
+        def update(self, engine, factors, moments):
+            labels = np.arange(300) % 3
+            labels[:movers] = (labels[:movers] + 1) % 3
+            engine.scatter("labels", labels)
+            self.start(engine, 3)
+            return replace(moments)
+
+    c = case(1, n=300)
+    c.engine.scatter("labels", np.arange(300) % 3)
+    problem = Problem(RowSparse(), 0.01, Moving(), 1, 0.0)
+    problem.indicator.start(c.engine, 3)
+    factors, moments = start_factors(c.engine, 3, 5, seed=0)
+    *_, moved = module._sweep(c.engine, problem, factors, moments)
+    assert moved == pytest.approx(movers / 300)
 
 
 def test_stops_when_the_objective_settles(case):
