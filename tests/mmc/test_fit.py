@@ -262,3 +262,28 @@ def test_refit_shares_its_penalty_among_the_factors(case, monkeypatch, widths):
     module.refit(c.engine, problem, fitted)
     usual = default_gamma(c.engine, Frobenius(), 3)
     assert gammas == [pytest.approx(module.REFIT_STRENGTH * usual / (len(widths) + 1))]
+
+
+def test_refit_begins_with_the_cluster_factor(case, monkeypatch):
+    """The view factors are fitted to one that is the best for the new penalty."""
+    c = case(0)
+    problem, fitted = run(c)
+    order = []
+
+    def watched(name):
+        real = getattr(module, name)
+
+        def noted(*args, **options):
+            order.append(name)
+            return real(*args, **options)
+
+        monkeypatch.setattr(module, name, noted)
+
+    watched("updated_view_factor")
+    watched("updated_cluster_factor")
+    module.refit(c.engine, problem, fitted)
+    assert order == [
+        "updated_cluster_factor",
+        *["updated_view_factor"] * 2,
+        "updated_cluster_factor",
+    ]
