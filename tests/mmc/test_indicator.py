@@ -26,6 +26,12 @@ def start_discrete(c, labels, k=3):
     DiscreteIndicator().start(c.engine, k)
 
 
+def update_to_the_end(indicator, c):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "ROUNDS", 200)
+        indicator.update(c.engine, c.factors, c.moments)
+
+
 class TestOrthogonal:
     @seeds
     def test_is_the_polar_factor(self, case, seed):
@@ -89,9 +95,7 @@ class TestDiscrete:
     def test_no_single_move_is_left_that_gains(self, case, seed):
         c = case(seed, n=12)
         start_discrete(c, np.arange(12) % 3)
-        step = DiscreteIndicator()
-        step.rounds = 200
-        step.update(c.engine, c.factors, c.moments)
+        update_to_the_end(DiscreteIndicator(), c)
         labels = c.engine.gather("labels")
         prediction = c.P @ c.factors.clusters.T
         best = criterion(prediction, labels, 3)
@@ -135,9 +139,7 @@ class TestDiscrete:
         c.factors = c.factors.with_clusters(best)
         unexplained = c.moments.misfit(best) / 2
         assume(0.0 < unexplained < 1.0)
-        step = DiscreteIndicator(holds=True)
-        step.rounds = 200
-        step.update(c.engine, c.factors, c.moments)
+        update_to_the_end(DiscreteIndicator(holds=True), c)
         new, prediction = c.engine.gather("labels"), c.P @ best.T
         held = prediction + unexplained * (1 - unexplained) ** 2 * indicator_of(labels, 3)
         reached = criterion(held, new, 3)

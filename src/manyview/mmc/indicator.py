@@ -7,9 +7,10 @@ decomposition; the discrete one, ``F = Y (Y'Y)^(-1/2)`` with Y one-hot, is what 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,7 @@ __all__ = [
 
 Matrix = npt.NDArray[np.floating[Any]]
 
+ROUNDS = 20  # most that move samples in one step
 FOLLOWERS = 1 / 32  # part of the samples that had a reason to move, below which others may wait
 _GAINS = 2.0 ** np.arange(-80, 20)
 _NOTHING = 1e-12
@@ -46,30 +48,29 @@ class _Best:
         return max(self, other, key=lambda best: (best.gain, -best.sample))
 
 
-class Indicator(Protocol):
+class Indicator(ABC):
     """How an indicator is set at the start and renewed in every sweep."""
 
     def start(self, engine: Engine, n_clusters: int) -> None:
         """Put the indicator of the ``labels`` in the blocks into them."""
+        engine.update(_onehot_kernel, cluster_sizes(engine, n_clusters), engine.dtype)
 
+    @abstractmethod
     def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Renew the indicator in the blocks and return the moments with it.
 
         Where it stays as it was, so do they: the same object is returned.
         """
 
+    @abstractmethod
     def read(
         self, engine: Engine, factors: Factors, moments: Moments, rng: np.random.Generator
     ) -> Readout:
         """Put the ``labels`` of the samples into the blocks; return the rule for other samples."""
 
 
-class OrthogonalIndicator:
+class OrthogonalIndicator(Indicator):
     """Any matrix with orthonormal columns: the polar factor of the prediction."""
-
-    def start(self, engine: Engine, n_clusters: int) -> None:
-        """Put the indicator of the ``labels`` in the blocks into them."""
-        engine.update(_onehot_kernel, cluster_sizes(engine, n_clusters), engine.dtype)
 
     def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Set ``F = U V'`` of the prediction's thin SVD, through its K x K Gram matrix."""
@@ -110,7 +111,7 @@ class OrthogonalIndicator:
         return CentreReadout(scale * rotation, centres)
 
 
-class DiscreteIndicator:
+class DiscreteIndicator(Indicator):
     """One cluster a sample: ``F[n, k] = 1 / sqrt(size_k)`` for its cluster k, else 0.
 
     Parameters
@@ -126,12 +127,6 @@ class DiscreteIndicator:
     def __init__(self, *, holds: bool = False) -> None:
         self._holds = holds
 
-    rounds = 20
-
-    def start(self, engine: Engine, n_clusters: int) -> None:
-        """Put the indicator of the ``labels`` in the blocks into them."""
-        engine.update(_onehot_kernel, cluster_sizes(engine, n_clusters), engine.dtype)
-
     def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Move samples as long as ``sum_k S_k / sqrt(size_k)`` rises, never emptying a cluster.
 
@@ -145,7 +140,7 @@ class DiscreteIndicator:
         hold = _hold(factors, moments) if self._holds else 0.0
         sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, hold))
         moved, most = False, 0
-        for _ in range(self.rounds):
+        for _ in range(ROUNDS):
             movers = to_numpy(engine.update(_propose_kernel, sizes, sums, _GAINS)[0])
             most = max(most, movers[0])
             if movers[0] <= FOLLOWERS * most:
