@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +17,7 @@ from manyview.mmc.model import Factors
 from manyview.mmc.readout import Readout
 from manyview.progress import ProgressBar
 
-__all__ = ["Candidate", "carried_through"]
+__all__ = ["Candidate", "best_of", "carried_through"]
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,58 @@ class Candidate:
         if self.collapsed != other.collapsed:
             return other.collapsed
         return self.fitted.objective[-1] < (1.0 - by) * other.fitted.objective[-1]
+
+
+def best_of(
+    engine: Engine,
+    problem: Problem,
+    first: Callable[[int], Fitted],
+    rng: np.random.Generator,
+    bar: ProgressBar,
+    starts: int,
+    file: CheckpointFile | None,
+    *,
+    by: float,
+) -> tuple[Candidate, bool]:
+    """Carry starts through, one after another, and return the best.
+
+    An interrupt leaves out the starts that are to come. One before the first start has made a
+    sweep is passed on.
+
+    Parameters
+    ----------
+    engine, problem, rng, bar, file
+        As in :func:`carried_through`.
+    first : callable
+        From the number of a start to the fit before its first sweep, with its state in the
+        engine.
+    starts : int
+        How many, at least one.
+    by : float
+        Part of the objective by which a later start has to be lower.
+
+    Returns
+    -------
+    tuple of Candidate and bool
+        The best, and whether there was an interrupt.
+    """
+
+    def carried(start: int) -> Candidate:
+        for v in range(len(engine.scalings)):
+            engine.restrict(v, None)
+        return carried_through(engine, problem, first(start), rng, bar, start, file)
+
+    best = latest = carried(0)
+    try:
+        for start in range(1, starts):
+            if latest.fitted.interrupted:
+                break
+            latest = carried(start)
+            if latest.beats(best, by):
+                best = latest
+    except KeyboardInterrupt:
+        return best, True
+    return best, latest.fitted.interrupted
 
 
 def carried_through(

@@ -21,7 +21,7 @@ from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
 from manyview.iterate import InterruptWarning
-from manyview.mmc.candidate import Candidate, carried_through
+from manyview.mmc.candidate import Candidate, best_of
 from manyview.mmc.checkpoint import Checkpoint, deciding, identity_of, resumed
 from manyview.mmc.checkpoint_file import CheckpointFile
 from manyview.mmc.defaults import default_gamma, default_rank
@@ -245,6 +245,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         MMC
             The fitted estimator.
         """
+        # before _setup_fit does: a file that will not do is told of before the views are read
         self._validate_params()
         file = self._checkpoint_file()
         checked = self._setup_fit(views)
@@ -273,30 +274,20 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             patience=self.patience,
         )
         starts = self.n_init if isinstance(self.init, str) else 1
-        best: Candidate | None = None
-        interrupted = False
         with (
             engine.running(),
             ProgressBar("MMC", total=starts * self.max_iter, shown=bool(self.verbose)) as bar,
         ):
-            for start in range(starts):
-                for v in range(len(checked)):
-                    engine.restrict(v, None)
-                try:
-                    first = self._first(engine, problem, rank, rng, start, saved)
-                    candidate = carried_through(engine, problem, first, rng, bar, start, file)
-                except KeyboardInterrupt:
-                    if best is None:
-                        raise
-                    interrupted = True
-                    break
-                if best is None or candidate.beats(best, by=0.1 * (self.init == "graph")):
-                    best = candidate
-                interrupted = candidate.fitted.interrupted
-                if interrupted:
-                    break
-        if best is None:
-            raise AssertionError("a fit has at least one start")
+            best, interrupted = best_of(
+                engine,
+                problem,
+                lambda start: self._first(engine, problem, rank, rng, start, saved),
+                rng,
+                bar,
+                starts,
+                file,
+                by=0.1 * (self.init == "graph"),
+            )
         self._record_views(checked)
         self._record(best, engine, problem, interrupted)
         return self
