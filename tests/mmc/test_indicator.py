@@ -1,3 +1,4 @@
+from decimal import Decimal, localcontext
 from itertools import product
 
 import numpy as np
@@ -204,6 +205,25 @@ class TestDiscrete:
         start_discrete(c, np.arange(3))
         DiscreteIndicator().update(c.engine, c.factors, c.moments)
         np.testing.assert_array_equal(c.engine.gather("labels"), np.arange(3))
+
+    @pytest.mark.parametrize("size", [10**2, 10**6, 10**10])
+    def test_what_rounding_makes_is_no_gain(self, case, size):
+        """Moves between large clusters that gain exactly nothing, but for the last digit."""
+        c = case(0, n=1000)
+        total = np.sqrt(size) * (1.0 + c.rng.random())
+        own = c.rng.standard_normal(1000) / np.sqrt(size)
+        with localcontext(prec=60):
+            n, S = Decimal(size), Decimal(total)
+            constant = S / (n - 1).sqrt() + S / (n + 1).sqrt() - 2 * S / n.sqrt()
+            other = [
+                float((Decimal(p) / (n - 1).sqrt() - constant) * (n + 1).sqrt())
+                for p in own.tolist()
+            ]
+        c.engine.scatter("labels", np.zeros(1000, dtype=np.intp))
+        c.engine.scatter("prediction", np.column_stack([own, other]))
+        sizes, sums = np.full(2, float(size)), np.full(2, total)
+        c.engine.update(module._propose_kernel, sizes, sums, module._GAINS)
+        assert not c.engine.gather("gain").any()
 
     @pytest.mark.parametrize("rows", [1, 7, 24])
     def test_of_equal_gains_the_first_sample_moves_whatever_the_blocks(

@@ -263,13 +263,19 @@ def _propose_kernel(block: Block, sizes: Array, sums: Array, gains_asked: Array)
     gains = xp.where(elsewhere, gains, xp.full_like(gains, -xp.inf))
     proposal = xp.argmax(gains, axis=1)
     gain = picked(gains, proposal) + leaving
-    # what rounding could have made is no gain; the last member of a cluster stays
-    eps = float(xp.finfo(prediction.dtype).eps)
-    noise = 64.0 * eps * (xp.abs(own) + xp.abs(picked(prediction, proposal)))
+    # what rounding could have made, of predictions or here, is no gain; the last member of a
+    # cluster stays
+    noise = 64.0 * _eps(prediction) * (xp.abs(own) + xp.abs(picked(prediction, proposal)))
+    spread = xp.abs(sums) / xp.sqrt(sizes)
+    noise = noise + 4.0 * _eps(gain) * (xp.take(spread, labels) + xp.take(spread, proposal))
     gain = xp.where((size > 1.0) & (gain > noise), gain, xp.zeros_like(gain))
     smaller = xp.searchsorted(xp.sort(gain), gains_asked)
     counts = xp.concat([_count(gain > 0.0)[None], gain.shape[0] - smaller])
     return {"proposal": proposal, "gain": gain}, (counts,)
+
+
+def _eps(array: Array) -> float:
+    return float(namespace(array).finfo(array.dtype).eps)
 
 
 def _count(which: Array) -> Array:
