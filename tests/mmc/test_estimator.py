@@ -121,6 +121,26 @@ class TestResult:
         np.testing.assert_array_equal(with_y, MMC(3, random_state=0, tol=0.1).fit(views).labels_)
 
 
+class TestPredictor:
+    def test_serves_features_that_are_mostly_noise(self):
+        """As standardised words are: what is usual for unit rows leaves nothing of the model."""
+        rng = np.random.default_rng(0)
+        truth = np.arange(300) % 3
+        words = rng.random((3, 1500)) ** 6
+        views = [rng.poisson(0.3 * words[truth] + 0.05).astype(float) for _ in range(2)]
+        model = fitted([X[:200] for X in views], normalize="columns")
+        assert adjusted_rand_score(truth[:200], model.labels_) > 0.9
+        assert adjusted_rand_score(truth[200:], model.predict([X[200:] for X in views])) > 0.9
+
+    def test_serves_samples_that_differ_little_beside_their_size(self):
+        views, truth = blobs(n=150)
+        views = [X + 600.0 for X in views]
+        with pytest.warns(ConvergenceWarning, match="too large for these views: the factors say"):
+            model = MMC(3, random_state=0).fit([X[:100] for X in views])
+        assert adjusted_rand_score(truth[:100], model.labels_) == 1.0
+        assert adjusted_rand_score(truth[100:], model.predict([X[100:] for X in views])) == 1.0
+
+
 class TestInvariance:
     def test_same_seed_same_labels(self):
         views, _ = blobs(spread=3.0)

@@ -13,7 +13,7 @@ from manyview.mmc.defaults import default_gamma
 from manyview.mmc.fit import Problem, fit
 from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator
 from manyview.mmc.initial_factors import start_factors
-from manyview.mmc.model import Moments, interaction, objective
+from manyview.mmc.model import Factors, Moments, interaction, objective, project_all
 from manyview.mmc.penalty import Frobenius, RowSparse
 
 INDICATORS = {"discrete": DiscreteIndicator, "orthogonal": OrthogonalIndicator}
@@ -287,3 +287,47 @@ def test_refit_begins_with_the_cluster_factor(case, monkeypatch):
         *["updated_view_factor"] * 2,
         "updated_cluster_factor",
     ]
+
+
+def test_refit_is_weaker_where_little_is_left(case, monkeypatch):
+    c = case(0)
+    problem, fitted = run(c)
+    gammas = []
+    real = module._factor_steps
+    monkeypatch.setattr(
+        module, "_factor_steps", lambda e, p, *rest: gammas.append(p.gamma) or real(e, p, *rest)
+    )
+    monkeypatch.setattr(module, "REFIT_STRENGTH", 1e5)
+    factors, moments = module.refit(c.engine, problem, fitted)
+    np.testing.assert_allclose(np.array(gammas[:-1]) / gammas[1:], 10.0)
+    assert 1 < len(gammas) < module.REFITS
+    assert moments.explained(factors.clusters) >= 0.5 * fitted.explained
+
+
+def test_refit_leaves_what_no_weaker_penalty_serves(case, monkeypatch):
+    c = case(0)
+    problem, fitted = run(c)
+    monkeypatch.setattr(module, "REFIT_STRENGTH", 1e30)
+    factors, _ = module.refit(c.engine, problem, fitted)
+    assert factors is fitted.factors
+    projections = [
+        view.project(s.fold(W))
+        for view, s, W in zip(
+            c.engine.blocks[0].views, c.engine.scalings, factors.views, strict=True
+        )
+    ]
+    for ours, theirs in zip(c.engine.blocks[0].state["projections"], projections, strict=True):
+        np.testing.assert_allclose(ours, theirs)
+
+
+def test_a_model_that_knows_the_sizes_only_is_constant(case):
+    c = case(0)
+    _, fitted = run(c, gamma=1e-4)
+    assert not fitted.is_constant
+    bias = tuple(np.vstack([np.zeros_like(W[:-1]), np.ones((1, 5))]) for W in fitted.factors.views)
+    moments = project_all(c.engine, bias)
+    clusters = np.linalg.lstsq(moments.gram, moments.cross)[0].T
+    blind = module.Fitted(Factors(bias, clusters), moments)
+    assert blind.explained == pytest.approx(1 / 3)
+    assert blind.is_constant
+    assert not blind.is_zero

@@ -88,8 +88,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     n_init : int, default=1
         Number of starts that are carried through. The one of the lowest objective is kept,
         leaving out those that collapsed: they have a low objective and no clusters. Each start
-        from a graph looks at a fourth of the neighbours of the one before, and is kept if it
-        lowers the objective by a tenth, which ranks starts but roughly.
+        from a graph looks at a fourth of the neighbours of the one before (beyond 4,000 samples,
+        all but the first at the very nearest landmarks), and is kept if it lowers the objective
+        by a tenth, which ranks starts but roughly.
     max_iter : int, default=100
         Most sweeps.
     tol : float, default=1e-3
@@ -443,6 +444,12 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             message = (
                 f"gamma={problem.gamma:.3g} is too large for these views: every factor went to "
                 "zero, and the labels are what was left of the start. Use a smaller gamma"
+            )
+        elif fitted.is_constant:
+            message = (
+                f"gamma={problem.gamma:.3g} is too large for these views: the factors say next to "
+                "nothing of single samples, and the labels are those of the start. Use a smaller "
+                'gamma, or normalize="columns" if samples differ little beside their size'
             )
         elif not fitted.converged:
             message = (

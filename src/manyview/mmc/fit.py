@@ -33,6 +33,8 @@ CG_STEPS = 30
 NEGLIGIBLE = 5.0  # times `tol`: gains of a step of conjugate gradients that are not followed up
 SETTLED = 3e-2  # part of the indicator whose change in a sweep counts as none
 REFIT_STRENGTH = 30.0  # of all penalties together, beside one that leaves room for labels to move
+CONSTANT = 0.05  # part of the other dimensions explained, below which a model says nothing
+REFITS = 8  # with ever weaker penalties, at most
 _KEPT = ("indicator", "labels")
 
 
@@ -98,6 +100,15 @@ class Fitted:
     def is_zero(self) -> bool:
         """Whether the model explains next to nothing."""
         return self.explained < NEXT_TO_NOTHING
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether the model says next to nothing beside how large clusters are.
+
+        That is one of the K dimensions of the indicator, and the same for all samples.
+        """
+        n_clusters = len(self.factors.clusters)
+        return n_clusters > 1 and n_clusters * self.explained - 1.0 < CONSTANT * (n_clusters - 1)
 
 
 def fit(
@@ -190,26 +201,39 @@ def refit(engine: Engine, problem: Problem, fitted: Fitted) -> tuple[Factors, Mo
     A row-sparse penalty finds the features; of those that say the same it keeps few, and fits
     the samples at hand with them closer than others. So the features that are left are fitted
     to the indicator once more, in one sweep with the squared norm as the penalty. The cluster
-    factor is fitted first, as it costs nothing. An interrupt leaves it.
+    factor is fitted first, as it costs nothing. Where that leaves less than half of what the
+    model explains, or explains less than three quarters of the indicator where the model is
+    constant, the penalty is too strong for these features, and a tenth of it is tried. After some
+    of these, and by an interrupt, the factors are left as they are.
     """
     if problem.penalty.degree == Frobenius.degree:
         return fitted.factors, fitted.moments
     whole = engine.snapshot(*_KEPT)
-    factors, moments = fitted.factors, fitted.moments
     ridge = Frobenius()
-    gamma = default_gamma(engine, ridge, factors.clusters.shape[0])
-    gamma *= REFIT_STRENGTH / (len(factors.views) + 1)
-    problem = replace(problem, penalty=ridge, gamma=gamma)
+    gamma = default_gamma(engine, ridge, fitted.factors.clusters.shape[0])
+    gamma *= REFIT_STRENGTH / (len(fitted.factors.views) + 1)
+    asked = 0.75 if fitted.is_constant else 0.5 * fitted.explained
     try:
-        factors, moments = _balanced(engine, problem, factors, moments)
-        factors = _cluster_step(problem, factors, moments)
-        factors, moments = _balanced(engine, problem, factors, moments)
-        factors, moments = _factor_steps(engine, problem, factors, moments)
+        for weakened in range(REFITS):
+            weaker = replace(problem, penalty=ridge, gamma=gamma / 10.0**weakened)
+            factors, moments = _fitted_anew(engine, weaker, fitted.factors, fitted.moments)
+            if moments.explained(factors.clusters) >= asked:
+                return factors, moments
+            _go_back(engine, fitted.factors, whole)
     except KeyboardInterrupt:
         fitted.interrupted = True
         _go_back(engine, fitted.factors, whole)
-        return fitted.factors, fitted.moments
-    return factors, moments
+    return fitted.factors, fitted.moments
+
+
+def _fitted_anew(
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments
+) -> tuple[Factors, Moments]:
+    """Return factors after one sweep without the indicator, the cluster factor first."""
+    factors, moments = _balanced(engine, problem, factors, moments)
+    factors = _cluster_step(problem, factors, moments)
+    factors, moments = _balanced(engine, problem, factors, moments)
+    return _factor_steps(engine, problem, factors, moments)
 
 
 def _go_back(engine: Engine, factors: Factors, whole: list[dict[str, Any]]) -> None:
