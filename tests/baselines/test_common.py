@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
-from manyview import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
+from manyview import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF, as_views
 from manyview.datasets import make_views, read_views
 
 ITERATIVE = {
@@ -129,6 +129,18 @@ def test_a_fit_that_fails_at_its_labels_leaves_an_earlier_one(make, views, monke
         model.fit(views.take(range(50)))
     after = {name: value for name, value in vars(model).items() if name.endswith("_")}
     assert all(after[name] is before[name] for name in before)
+
+
+@pytest.mark.parametrize("make", [SEC, *ITERATIVE.values()], ids=["SEC", *ITERATIVE])
+def test_samples_that_lack_a_view_are_refused_and_only_they(make, views):
+    present = np.ones((80, len(views)), dtype=bool)
+    with quiet():
+        labels = make(6, random_state=0).fit_predict(views)
+        same = make(6, random_state=0).fit_predict(as_views(views, present=present))
+    np.testing.assert_array_equal(same, labels)
+    present[:2, 0] = False
+    with pytest.raises(ValueError, match="needs every sample in every view; 2 samples lack one"):
+        make(6).fit(as_views(views, present=present))
 
 
 @pytest.mark.data

@@ -95,6 +95,7 @@ class TestAccepted:
         np.testing.assert_array_equal(some.present, [[False, True], [True, True]])
         assert views.take(slice(1, 3)).n_samples == 2
         assert views.take([]).n_samples == 0
+        assert views.take(views.present.all(axis=1)).present is None
 
     def test_all_zero_row_is_legal(self):
         as_views([np.vstack([X, np.zeros(3)])])
@@ -255,6 +256,9 @@ class TestPresent:
         np.testing.assert_array_equal(array[[0, 2, 3]], X[[0, 2, 3]])
         with pytest.raises(ValueError, match="holds NaN at row 1, column 0"):
             as_views([given, Y], present=~present | [[False, True]])
+
+    def test_where_no_sample_lacks_a_view_there_is_nothing_to_say(self):
+        assert as_views([X, Y], present=np.ones((4, 2))).present is None
 
     def test_every_sample_has_a_view(self):
         present = np.ones((4, 2), dtype=bool)

@@ -207,7 +207,7 @@ def _common(dataset: Dataset, path: Path) -> Dataset:
         raise ValueError(f"{path}: no sample has all views, and samples='common' asks for those")
     return replace(
         dataset,
-        views=replace(dataset.views.take(rows), present=None),
+        views=dataset.views.take(rows),
         y=None if dataset.y is None else dataset.y[rows],
         sample_ids=None if dataset.sample_ids is None else dataset.sample_ids[rows],
     )

@@ -199,8 +199,8 @@ def _first_not_finite(array: Array) -> tuple[tuple[int, ...], float]:
     raise AssertionError("no such entry")
 
 
-def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_]:
-    """Return which sample has which view as a boolean array that fits the views."""
+def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_] | None:
+    """Return which sample has which view as a boolean array, None where every one has all."""
     mask = np.asarray(present)
     expected = (views.n_samples, len(views))
     if mask.shape != expected:
@@ -211,7 +211,7 @@ def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_]
     if not mask.any(axis=1).all():
         n = int(np.flatnonzero(~mask.any(axis=1))[0])
         raise ValueError(f"sample {n} is present in no view; leave such samples out")
-    return mask
+    return None if mask.all() else mask
 
 
 def position(at: tuple[int, ...]) -> str:

@@ -81,6 +81,8 @@ class Views(Sequence[Array]):
         if not isinstance(index, slice) and index.size == 0:
             index = index.astype(np.intp)
         present = None if self.present is None else self.present[index]
+        if present is not None and present.all():
+            present = None
         arrays = tuple(array[index] for array in self.arrays)
         return replace(self, arrays=arrays, present=present)
 

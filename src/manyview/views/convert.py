@@ -89,6 +89,7 @@ def _checked(views: Views, warn_of_constant: bool) -> Views:
     arrays, present = list(views.arrays), views.present
     if present is not None:
         present = check_present(present, views)
+    if present is not None:
         # whatever the rows of samples that lack a view hold, it must not reach a product
         arrays = [_blanked(array, present[:, v]) for v, array in enumerate(arrays)]
     for name, array in zip(views.names, arrays, strict=True):
