@@ -90,17 +90,21 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         self._validate_params()
         checked = as_views(views, min_samples=2)
         check_n_clusters(self.n_clusters, checked)
-        if checked.place != "numpy" and not self._takes_other_places:
+        self._check_kind(checked)
+        return checked
+
+    def _check_kind(self, views: Views) -> None:
+        """Raise where the method cannot work on such views, of whichever samples."""
+        if views.place != "numpy" and not self._takes_other_places:
             raise TypeError(
                 f"{type(self).__name__} works on NumPy and SciPy arrays in this process; received "
-                f"views of {checked.place}. MMC works on them where they are"
+                f"views of {views.place}. MMC works on them where they are"
             )
-        if checked.present is not None and not self._takes_lacking_views:
+        if views.present is not None and not self._takes_lacking_views:
             raise ValueError(
                 f"{type(self).__name__} needs every sample in every view; "
-                f"{int((~checked.present).any(axis=1).sum())} samples lack one"
+                f"{int((~views.present).any(axis=1).sum())} samples lack one"
             )
-        return checked
 
     def _generator(self) -> np.random.Generator:
         """Return the source of all random numbers of a fit."""
@@ -123,8 +127,10 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     def _setup_predict(self, views: Any) -> Views:
         """Check that views are those of fit, for other samples, and put them in its order."""
         check_is_fitted(self, "labels_")
+        checked = as_views(views, warn_of_constant=False)
+        self._check_kind(checked)
         return check_same_views(
-            as_views(views, warn_of_constant=False),
+            checked,
             names=tuple(self.view_names_),
             n_features=self.n_features_in_,
             feature_names=self.feature_names_in_,

@@ -4,6 +4,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 
+from manyview import as_views
 from manyview.baselines import SEC
 from manyview.baselines import eigenvectors as eigen
 from manyview.baselines import sec as module
@@ -158,6 +159,15 @@ class TestLabels:
         model = SEC(3, normalize="columns", random_state=0).fit(views)
         alone = model.transform([view[:1] for view in views])
         np.testing.assert_allclose(alone, model.transform(views)[:1])
+
+    @pytest.mark.parametrize("method", ["predict", "transform"])
+    def test_of_other_samples_too_none_may_lack_a_view(self, method):
+        views, _ = blobs()
+        model = SEC(3, random_state=0).fit(views)
+        present = np.ones((60, 2), dtype=bool)
+        present[4, 1] = False
+        with pytest.raises(ValueError, match="needs every sample in every view; 1 samples lack"):
+            getattr(model, method)(as_views(views, present=present))
 
     def test_same_seed_same_labels_and_clone(self):
         views, _ = blobs(spread=3.0)
