@@ -41,6 +41,24 @@ def test_sizes_whose_squares_cannot_be_written_are_refused_by_name(size, normali
     views = as_views({"a": counts(), "b": counts() * size})
     with pytest.raises(ValueError, match="'b' has entries of size"):
         scaled_arrays(views, normalize)
+    with pytest.raises(ValueError, match="'b' has entries of size"):
+        column_scales(views)
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype", "size"),
+    [
+        (np.asarray, np.float16, 2e3),
+        (np.asarray, np.float16, 1e-4),
+        (np.asarray, np.float32, 1e30),
+        (sp.csr_array, np.float32, 1e30),
+    ],
+)
+def test_columns_are_measured_in_double_precision(kind, dtype, size):
+    array = (counts() * size).astype(dtype)
+    scale, expected = (column_scales([kind(a)])[0] for a in (array, array.astype(np.float64)))
+    np.testing.assert_array_equal(scale.mean, expected.mean)
+    np.testing.assert_array_equal(scale.deviation, expected.deviation)
 
 
 def test_columns_are_standardised_and_constant_ones_zero():

@@ -57,16 +57,13 @@ def scaled_arrays(
     [array([[0.6, 0.8],
            [0. , 0. ]])]
     """
-    floats = [array.astype(np.float64, copy=False) for array in views]
     if normalize == "rows":
-        return [_unit_length(array) for array in floats]
-    names = views.names if isinstance(views, Views) else [f"view{v}" for v in range(len(floats))]
-    for name, array in zip(names, floats, strict=True):
-        _check_range(name, array)
+        return [_unit_length(array.astype(np.float64, copy=False)) for array in views]
+    floats = _floats(views)
     if normalize is None:
         return floats
     if normalize == "columns":
-        scales = column_scales(floats) if columns is None else columns
+        scales = [_column_scale(array) for array in floats] if columns is None else columns
         return [
             ((array.toarray() if sp.issparse(array) else array) - scale.mean) / scale.deviation
             for array, scale in zip(floats, scales, strict=True)
@@ -76,7 +73,7 @@ def scaled_arrays(
 
 def column_scales(views: Sequence[Array]) -> list[ColumnScale]:
     """Return mean and deviation of the features of every view; sparse views are not densified."""
-    return [_column_scale(array) for array in views]
+    return [_column_scale(array) for array in _floats(views)]
 
 
 def beside(arrays: Sequence[Array]) -> Array:
@@ -86,6 +83,15 @@ def beside(arrays: Sequence[Array]) -> Array:
     if any(sp.issparse(array) for array in arrays):
         return sp.hstack([sp.csr_array(array) for array in arrays], format="csr")
     return np.hstack(list(arrays))
+
+
+def _floats(views: Sequence[Array]) -> list[Array]:
+    """Return the views in double precision, in which their squares can be written."""
+    floats = [array.astype(np.float64, copy=False) for array in views]
+    names = views.names if isinstance(views, Views) else [f"view{v}" for v in range(len(floats))]
+    for name, array in zip(names, floats, strict=True):
+        _check_range(name, array)
+    return floats
 
 
 def _unit_length(array: Array) -> Array:
