@@ -342,12 +342,13 @@ class TestTensors:
         found = fitted(tensors(views), init=torch.from_numpy(truth))
         np.testing.assert_array_equal(found.labels_, fitted(views, init=truth).labels_)
 
-    def test_samples_that_lack_a_view_may_hold_nan(self):
+    @pytest.mark.parametrize("held", [np.nan, 1e300])
+    def test_samples_that_lack_a_view_may_hold_anything(self, held):
         views, _ = made()
         present = np.ones((150, 2), dtype=bool)
         present[:20, 0] = False
         blank = views[0].copy()
-        blank[:20] = np.nan
+        blank[:20] = held
         there = as_views(tensors([blank, views[1]]), present=present)
         expected = fitted(as_views(views, present=present))
         np.testing.assert_array_equal(fitted(there).labels_, expected.labels_)
@@ -356,6 +357,8 @@ class TestTensors:
         views, _ = made()
         with pytest.raises(TypeError, match="SEC works on NumPy and SciPy arrays"):
             SEC(3).fit(tensors(views))
+        with pytest.raises(TypeError, match="SEC works on NumPy and SciPy arrays"):
+            SEC(3).fit(views).predict(tensors(views))
 
 
 class TestSparseTensors:

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
-from manyview.views import Views, as_views
+from manyview.views import Views, as_views, check_scale
 
 X = np.arange(12.0).reshape(4, 3)
 Y = np.arange(8.0).reshape(4, 2)
@@ -256,6 +256,21 @@ class TestPresent:
         np.testing.assert_array_equal(array[[0, 2, 3]], X[[0, 2, 3]])
         with pytest.raises(ValueError, match="holds NaN at row 1, column 0"):
             as_views([given, Y], present=~present | [[False, True]])
+
+    @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
+    @pytest.mark.parametrize("held", [np.inf, 9.96921e36])
+    def test_nor_does_it_reach_the_check_of_scale(self, form, held):
+        rubbish = X.astype(np.float32)
+        rubbish[1] = held
+        present = [[1, 1], [0, 1], [1, 1], [1, 1]]
+        views = as_views([form(rubbish), Y.astype(np.float32)], present=present)
+        for normalize in ("rows", "columns", None):
+            check_scale(views, normalize)
+        assert views[0].dtype == np.float32
+
+    def test_harmless_rows_cost_no_copy(self):
+        present = [[1, 1], [0, 1], [1, 1], [1, 1]]
+        assert as_views([X, Y], present=present)[0] is X
 
     def test_where_no_sample_lacks_a_view_there_is_nothing_to_say(self):
         assert as_views([X, Y], present=np.ones((4, 2))).present is None

@@ -24,6 +24,7 @@ __all__ = [
     "check_values",
     "has_equal_rows",
     "position",
+    "size_within_range",
 ]
 
 _CHECK_BYTES = 1 << 24
@@ -173,7 +174,7 @@ def check_scale(views: Views, normalize: str | None) -> None:
     down; views that are left as they are also need room for the products across all of them.
     """
     largest = float(np.finfo(views.dtype).max)
-    power = {"rows": 0.8, "columns": 0.4}.get(str(normalize), 0.4 / len(views))
+    power = _room(views, normalize)
     for name, array in zip(views.names, views.arrays, strict=True):
         low, high = _whole_range(array)
         peak = max(abs(low), abs(high))
@@ -185,6 +186,17 @@ def check_scale(views: Views, normalize: str | None) -> None:
                 f"products leave the range of {views.dtype}; rescale them"
                 + ("" if normalize == "rows" else ", or use normalize='rows'")
             )
+
+
+def size_within_range(views: Views, v: int) -> float:
+    """Return the size of entries of a view that :func:`check_scale` lets pass in any scaling."""
+    largest = float(np.finfo(views.dtype).max)
+    return float(largest ** _room(views, None) / np.sqrt(views.n_features[v]))
+
+
+def _room(views: Views, normalize: str | None) -> float:
+    """Return the power of the largest number that entries may reach."""
+    return {"rows": 0.8, "columns": 0.4}.get(str(normalize), 0.4 / len(views))
 
 
 def _first_not_finite(array: Array) -> tuple[tuple[int, ...], float]:

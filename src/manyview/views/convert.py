@@ -14,10 +14,17 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.views.checks import check_indexes, check_present, check_rows, check_values, position
+from manyview.views.checks import (
+    check_indexes,
+    check_present,
+    check_rows,
+    check_values,
+    position,
+    size_within_range,
+)
 from manyview.views.collections import blanked_collection, check_collection
 from manyview.views.container import Array, Views, listed
-from manyview.views.places import dtype_of, place_of
+from manyview.views.places import dtype_of, place_of, value_range
 from manyview.views.tensors import as_tensor_view, blanked_tensor
 
 __all__ = ["as_views"]
@@ -91,30 +98,41 @@ def _checked(views: Views, warn_of_constant: bool) -> Views:
         present = check_present(present, views)
     if present is not None:
         # whatever the rows of samples that lack a view hold, it must not reach a product
-        arrays = [_blanked(array, present[:, v]) for v, array in enumerate(arrays)]
+        arrays = [
+            _blanked(array, present[:, v], size_within_range(views, v))
+            for v, array in enumerate(arrays)
+        ]
     for name, array in zip(views.names, arrays, strict=True):
         check_values(name, array, warn=warn_of_constant)
     return replace(views, arrays=tuple(arrays), present=present, checked=True)
 
 
-def _blanked(array: Array, here: npt.NDArray[np.bool_]) -> Array:
-    """Return the array, a copy with zeros if rows that are not here hold NaN or infinity."""
+def _blanked(array: Array, here: npt.NDArray[np.bool_], size: float) -> Array:
+    """Return the array, a copy with zeros if rows that are not here hold NaN or more than `size`.
+
+    What is smaller may stay: these rows meet a factor of zero wherever they are used.
+    """
+
+    def is_harmless(values: Array) -> bool:
+        low, high = value_range(values)
+        return -size <= low and high <= size
+
     if sp.issparse(array):
         lacking = np.repeat(~here, np.diff(array.indptr))
-        if np.isfinite(array.data[lacking]).all():
+        if is_harmless(array.data[lacking]):
             return array
-        parts = (np.where(lacking, 0, array.data), array.indices, array.indptr)
+        parts = (np.where(lacking, array.dtype.type(0), array.data), array.indices, array.indptr)
         return sp.csr_array(parts, shape=array.shape)
     if place_of(array) == "torch":
-        return blanked_tensor(array, here)
+        return blanked_tensor(array, here, is_harmless)
     if place_of(array) == "dask":
         return blanked_collection(array, here)
     blank = np.flatnonzero(~here)
     # of a view on disk, which may be larger than memory, some rows at a time
     count = blank.size // 512 + 1
-    if all(np.isfinite(array[rows]).all() for rows in np.array_split(blank, count)):
+    if all(is_harmless(array[rows]) for rows in np.array_split(blank, count)):
         return array
-    return np.where(here[:, None], array, 0)
+    return np.where(here[:, None], array, array.dtype.type(0))
 
 
 def _named_items(views: Any) -> tuple[bool, list[tuple[str, Any]]]:

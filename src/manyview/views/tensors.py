@@ -6,6 +6,7 @@ Nothing imports torch before a tensor is at hand: a tensor can only come from a 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -83,23 +84,25 @@ def tensor_range(tensor: Any) -> tuple[float, float]:
     if values.numel() == 0:
         return 0.0, 0.0
     low, high = (float(bound) for bound in values.aminmax())
-    if values.numel() < tensor.shape[0] * tensor.shape[1]:
+    if not dense and values.numel() < tensor.shape[0] * tensor.shape[1]:
         low, high = min(low, 0.0), max(high, 0.0)
     return low, high
 
 
-def blanked_tensor(tensor: Any, here: npt.NDArray[np.bool_]) -> Any:
-    """Return the tensor, a copy with zeros if rows that are not here hold NaN or infinity."""
+def blanked_tensor(
+    tensor: Any, here: npt.NDArray[np.bool_], is_harmless: Callable[[Any], bool]
+) -> Any:
+    """Return the tensor, a copy with zeros if what rows that are not here hold does harm."""
     import torch
 
     lacking = torch.from_numpy(~here).to(tensor.device)
     if str(tensor.layout) == "torch.strided":
-        if bool(torch.isfinite(tensor[lacking]).all()):
+        if is_harmless(tensor[lacking]):
             return tensor
         return torch.where(lacking[:, None], tensor.new_zeros(()), tensor)
     pointers, columns, values = tensor.crow_indices(), tensor.col_indices(), tensor.values()
     lacking = torch.repeat_interleave(lacking, pointers.diff())
-    if bool(torch.isfinite(values[lacking]).all()):
+    if is_harmless(values[lacking]):
         return tensor
     values = torch.where(lacking, values.new_zeros(()), values)
     return torch.sparse_csr_tensor(
