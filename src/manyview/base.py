@@ -13,7 +13,13 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from manyview.progress import ProgressBar
-from manyview.views import Views, as_views, check_n_clusters, check_same_views
+from manyview.views import (
+    Views,
+    as_views,
+    check_n_clusters,
+    check_same_views,
+    warn_of_single_features,
+)
 
 __all__ = ["MultiViewClusterer"]
 
@@ -91,6 +97,8 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         checked = as_views(views, min_samples=2)
         check_n_clusters(self.n_clusters, checked)
         self._check_kind(checked)
+        if getattr(self, "normalize", None) == "rows":
+            warn_of_single_features(checked)
         return checked
 
     def _check_kind(self, views: Views) -> None:

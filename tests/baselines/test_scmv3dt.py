@@ -149,6 +149,7 @@ class TestDegenerate:
         np.testing.assert_array_equal(model.affinity_, fitted([first, last], **options).affinity_)
         assert model.n_views_ == 3
 
+    @pytest.mark.filterwarnings("ignore:.*carries nothing")
     def test_nor_does_a_view_whose_rows_are_the_same_once_scaled(self):
         views, _ = make_views(30, 3, n_features=(6,), random_state=0)
         lengths = np.arange(1.0, 31.0)[:, None]

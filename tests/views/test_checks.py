@@ -1,9 +1,11 @@
 import re
+import warnings
 
 import numpy as np
 import pandas as pd
 import pytest
 
+from manyview import MMC, SEC
 from manyview.views import Views, as_views, check_n_clusters, check_same_views
 
 X = np.arange(12.0).reshape(4, 3)
@@ -46,3 +48,23 @@ class TestSameViews:
 def test_n_clusters_more_than_samples():
     with pytest.raises(ValueError, match="n_clusters=5 is more than the 4 samples"):
         check_n_clusters(5, as_views([X]))
+
+
+class TestSingleFeatures:
+    """A row of one positive number has unit length 1, whatever the number."""
+
+    x = np.linspace(1, 9, 8)[:, None]
+
+    @pytest.mark.parametrize("sign", [1, -1])
+    def test_of_one_sign_are_warned_of(self, sign):
+        with pytest.warns(UserWarning, match=r"'view1' is one feature .* normalize='columns'"):
+            MMC(2, random_state=0).fit([np.eye(8), sign * self.x])
+        with pytest.warns(UserWarning, match="'view1' is one feature"):
+            SEC(2, n_neighbors=3, normalize="rows").fit([np.eye(8), sign * self.x])
+
+    @pytest.mark.parametrize("normalize", ["rows", "columns"])
+    def test_are_taken_where_something_is_left(self, normalize):
+        x = self.x if normalize == "columns" else self.x - 5
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            MMC(2, normalize=normalize, random_state=0).fit([np.eye(8), x])

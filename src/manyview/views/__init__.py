@@ -8,6 +8,7 @@ from manyview.views.checks import (
     check_same_views,
     check_scale,
     has_equal_rows,
+    warn_of_single_features,
 )
 from manyview.views.container import Array, Views
 from manyview.views.convert import as_views
@@ -20,4 +21,5 @@ __all__ = [
     "check_same_views",
     "check_scale",
     "has_equal_rows",
+    "warn_of_single_features",
 ]

@@ -25,6 +25,7 @@ __all__ = [
     "has_equal_rows",
     "position",
     "size_within_range",
+    "warn_of_single_features",
 ]
 
 _CHECK_BYTES = 1 << 24
@@ -185,6 +186,21 @@ def check_scale(views: Views, normalize: str | None) -> None:
                 f"view {name!r} has entries of size {peak:.3g}: with normalize={normalize!r} their "
                 f"products leave the range of {views.dtype}; rescale them"
                 + ("" if normalize == "rows" else ", or use normalize='rows'")
+            )
+
+
+def warn_of_single_features(views: Views) -> None:
+    """Warn of views that are one feature of one sign, of which unit rows leave nothing."""
+    for name, array in zip(views.names, views.arrays, strict=True):
+        if array.shape[1] > 1 or array.shape[0] == 1:
+            continue
+        low, high = _whole_range(array)
+        if low < high and (low > 0 or high < 0):
+            warnings.warn(
+                f"view {name!r} is one feature of one sign: with normalize='rows' every sample of "
+                "it is the same, and it carries nothing; use normalize='columns'",
+                UserWarning,
+                stacklevel=4,
             )
 
 
