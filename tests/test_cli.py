@@ -190,6 +190,17 @@ def test_fit_of_a_folder_writes_ids(tmp_path: Path) -> None:
     assert_refused(refused, "would lie among the views")
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [("missing/page.html", r"missing/page\.html: the folder does not exist"), (".", "is a folder")],
+)
+def test_demo_refuses_a_bad_target_before_work_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    monkeypatch.setattr("manyview.cli.demo.load_digits_views", refuses)
+    assert_refused(run("demo", "--report", tmp_path / name), message)
+
+
 def test_demo_leaves_a_file_that_is_there(tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("mine")

@@ -12,7 +12,7 @@ from rich.table import Table
 
 from manyview import __version__
 from manyview.cli.errors import InterruptionError
-from manyview.cli.labels_file import check_folder
+from manyview.cli.labels_file import check_file
 from manyview.cli.live import shown_progress
 from manyview.cli.named_data import find_dataset
 from manyview.cli.tables import new_console, print_parts, table
@@ -63,12 +63,7 @@ class Outputs:
         """Refuse what cannot be written, or would replace something else, before any work."""
         paths = [path for path in (self.runs_file(), self.json, self.report) if path is not None]
         for path in paths:
-            folder = path.resolve().parent
-            if not folder.is_dir():
-                raise ValueError(f"{path}: the folder does not exist")
-            if path.is_dir():
-                raise ValueError(f"{path} is a folder; expected a file to write")
-            check_folder(folder)
+            check_file(path)
         if len({path.resolve() for path in paths}) < len(paths):
             raise ValueError("--results, --json and --report name the same file; expected others")
         _refuse_another(self.json, b'{\n "manyview"', "the JSON file of a comparison")

@@ -10,6 +10,7 @@ from time import perf_counter
 from rich.console import Console
 
 from manyview import MMC
+from manyview.cli.labels_file import check_file
 from manyview.cli.tables import (
     described,
     kept_features,
@@ -37,6 +38,7 @@ def demo_digits(report: Path) -> None:
     report : Path
         Where the report goes; a file that is there is left as it is.
     """
+    check_file(report)
     clock = _Clock(new_console(stderr=True))
     with clock.times("load the data"):
         dataset = load_digits_views()

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from manyview.datasets.atomic import whole_file
 
-__all__ = ["STDOUT", "check_folder", "check_labels_path", "write_labels"]
+__all__ = ["STDOUT", "check_file", "check_labels_path", "write_labels"]
 
 STDOUT = Path("-")
 
@@ -49,10 +49,20 @@ def check_labels_path(path: Path, data: Path, *, force: bool) -> None:
         raise ValueError(f"the labels would lie among the views in {data}; give another --out")
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder {folder} to write {path.name} in")
-    check_folder(folder)
+    _check_folder(folder)
 
 
-def check_folder(folder: Path) -> None:
+def check_file(path: Path) -> None:
+    """Raise unless a file can be written at a path."""
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise ValueError(f"{path}: the folder does not exist")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; expected a file to write")
+    _check_folder(folder)
+
+
+def _check_folder(folder: Path) -> None:
     """Raise unless files can be written in a folder."""
     try:
         # permissions do not tell all: a file system may be read-only, or full
