@@ -190,7 +190,7 @@ def test_a_foreign_results_file_is_refused_and_left_alone(data, tmp_path, conten
         (["--methods", "RMKMX"], "no method 'RMKMX'; did you mean RMKMC"),
         (["--methods", ","], "no methods are named"),
         (["--repeats", "0"], "expected at least 1"),
-        (["--json", "nowhere/runs.json"], "the folder does not exist"),
+        (["--json", "nowhere/runs.json"], "nowhere/runs.json: the folder does not exist"),
         (["--results", "nowhere/runs.jsonl"], "the folder does not exist"),
         (["--report", "nowhere/page.html"], "the folder does not exist"),
         (["--json", "folder.json"], "is a folder"),
@@ -207,6 +207,12 @@ def test_bad_options(data, args, message, monkeypatch):
     assert message in result.stderr
 
 
+def test_bad_limits_of_the_paper_are_told_by_their_names():
+    result = CliRunner().invoke(app, ["paper", "--growth-limit", "-1"])
+    assert result.exit_code == 2
+    assert "--growth-limit -1.0; expected a number above 0" in result.stderr
+
+
 def test_unknown_set_lists_the_known(data, monkeypatch):
     monkeypatch.delenv("MANYVIEW_DATA", raising=False)
     assert "did you mean fox?" in run("foxx").stderr
@@ -216,6 +222,8 @@ def test_unknown_set_lists_the_known(data, monkeypatch):
     assert result.exit_code == 2
     assert "there are easy" in result.stderr
     assert "did you mean easy?" in run("eazy").stderr
+    monkeypatch.setenv("MANYVIEW_DATA", str(data.parent / "gone"))
+    assert "gone, which is no folder" in run("foks").stderr
 
 
 @pytest.mark.data

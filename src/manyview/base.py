@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -64,6 +64,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     labels_: npt.NDArray[np.intp]
     predict: Any = _ForFittedSamplesOnly()
     transform: Any = _ForFittedSamplesOnly()
+    _name: ClassVar[str | None] = None  # where it is not known by that of its class
     _takes_lacking_views = False
     _takes_other_places = False
 
@@ -103,14 +104,15 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
 
     def _check_kind(self, views: Views) -> None:
         """Raise where the method cannot work on such views, of whichever samples."""
+        name = self._name or type(self).__name__
         if views.place != "numpy" and not self._takes_other_places:
             raise TypeError(
-                f"{type(self).__name__} works on NumPy and SciPy arrays in this process; received "
+                f"{name} works on NumPy and SciPy arrays in this process; received "
                 f"views of {views.place}. MMC works on them where they are"
             )
         if views.present is not None and not self._takes_lacking_views:
             raise ValueError(
-                f"{type(self).__name__} needs every sample in every view; "
+                f"{name} needs every sample in every view; "
                 f"{int((~views.present).any(axis=1).sum())} samples lack one"
             )
 

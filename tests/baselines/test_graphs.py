@@ -139,6 +139,10 @@ class TestNeighbourGraph:
         with pytest.raises(ValueError, match=f"n_neighbors={count}"):
             graphs.knn_graph(rows(6), count)
 
+    def test_too_few_samples_for_any_number_of_neighbours(self):
+        with pytest.raises(ValueError, match=r"received 2 samples; .* needs at least 3"):
+            graphs.pkn_graph(rows(2), 10)
+
 
 class TestAdaptiveGraph:
     def test_weights_before_symmetry_sum_to_one(self):

@@ -146,8 +146,9 @@ def test_errors_name_the_file_and_the_fault(parts, read, tmp_path, changes, mess
 def test_what_is_no_archive(tmp_path, content):
     path = tmp_path / "set.npz"
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"set\.npz: not a readable \.npz archive"):
+    with pytest.raises(ValueError, match=r"set\.npz: not a readable \.npz archive") as caught:
         read_views(path)
+    assert "pickle" not in str(caught.value)
 
 
 def test_a_single_array(tmp_path):

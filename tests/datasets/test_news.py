@@ -94,9 +94,13 @@ def test_nothing_found_says_where_it_looked_and_where_data_come_from(tmp_path, m
     message = str(caught.value)
     assert f"{tmp_path / 'shared'} and {tmp_path / 'cache'}" in message
     assert f"{name}.npz" in message
+    assert f"MANYVIEW_DATA names {tmp_path / 'shared'}, which is no folder" in message
     assert f"MANYVIEW_{name.upper()}_URL" in message
     assert ("Dublin" if name == "3sources" else "Qian") in message
     assert not (tmp_path / "cache").exists()
+    monkeypatch.setenv("MANYVIEW_DATA", "")
+    with pytest.raises(FileNotFoundError, match=r"MANYVIEW_DATA, .*, is not set"):
+        NEWS[name]()
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from sklearn.base import clone
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
+from manyview import as_views
 from manyview.datasets import make_views
 from manyview.experiment import METHODS, REFERENCES, method_named
 
@@ -26,6 +27,13 @@ def test_sparse_views_give_the_same(method):
     dense = method.make(3, random_state=0).fit_predict(EASY.views)
     sparse = method.make(3, random_state=0).fit_predict([sp.csr_array(X) for X in EASY.views])
     assert adjusted_rand_score(dense, sparse) == 1.0
+
+
+@each
+def test_is_called_by_its_name(method):
+    views = as_views(EASY.views, present=np.arange(180).reshape(90, 2) > 0)
+    with pytest.raises(ValueError, match=f"^{method.name} needs every sample"):
+        method.make(3).fit(views)
 
 
 def test_k_means_is_that_of_scikit_learn_on_unit_rows_side_by_side():

@@ -204,6 +204,10 @@ def _graph(neighbors: npt.NDArray[np.intp], weights: Matrix) -> sp.csr_array:
 
 
 def _check_neighbors(n_neighbors: int, n_samples: int, fewer: int) -> None:
+    if n_samples <= fewer:
+        raise ValueError(
+            f"received {n_samples} samples; a graph of neighbours needs at least {fewer + 1}"
+        )
     if not 1 <= n_neighbors <= n_samples - fewer:
         raise ValueError(
             f"n_neighbors={n_neighbors} with {n_samples} samples; expected 1 to {n_samples - fewer}"

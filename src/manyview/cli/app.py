@@ -13,7 +13,7 @@ from manyview.cli.comparisons import COMPARE_HELP, PAPER_HELP, compare, paper
 from manyview.cli.demo import demo_digits
 from manyview.cli.errors import Commands
 from manyview.cli.fit import fit_file
-from manyview.cli.options import at_least
+from manyview.cli.options import at_least, not_zero
 
 __all__ = ["app"]
 
@@ -217,6 +217,7 @@ def fit(
         typer.Option(
             "--jobs",
             "-j",
+            callback=not_zero,
             metavar="N",
             help="Threads; -1 for all processors.",
             show_default="as linear algebra has",

@@ -61,7 +61,8 @@ class Outputs:
 
     def check(self) -> None:
         """Refuse what cannot be written, or would replace something else, before any work."""
-        paths = [path for path in (self.runs_file(), self.json, self.report) if path is not None]
+        # those that the caller named come first: an error names them, not one made of them
+        paths = [path for path in (self.json, self.report, self.runs_file()) if path is not None]
         for path in paths:
             check_file(path)
         if len({path.resolve() for path in paths}) < len(paths):

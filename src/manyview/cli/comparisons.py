@@ -139,8 +139,10 @@ def _scalings(names: str) -> list[str]:
     return wanted or ["default"]
 
 
-def _limits(seconds: float | None, gigabytes: float | None) -> Limits:
-    for name, value in (("--time-limit", seconds), ("--memory-limit", gigabytes)):
+def _limits(
+    seconds: float | None, gigabytes: float | None, *, option: str = "--time-limit"
+) -> Limits:
+    for name, value in ((option, seconds), ("--memory-limit", gigabytes)):
         if value is not None and not value > 0:
             raise ValueError(f"{name} {value}; expected a number above 0")
     return Limits(seconds, None if gigabytes is None else gigabytes * 1e9)
@@ -182,6 +184,6 @@ def paper(
         n_jobs=n_jobs,
         n_threads=n_threads,
         limits=_limits(time_limit, memory_limit),
-        growth_limits=_limits(growth_limit, memory_limit),
+        growth_limits=_limits(growth_limit, memory_limit, option="--growth-limit"),
         quiet=quiet,
     )

@@ -84,7 +84,14 @@ def _told(error: Exception) -> str:
 def _told_of_usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
     hint = f" (see '{context.command_path} --help')" if context else ""
-    return str(error.format_message()).rstrip(".") + hint
+    return str(error.format_message()).rstrip(".") + _received(error) + hint
+
+
+def _received(error: Any) -> str:
+    # the checks of newer versions of typer leave the value out of what they say
+    found: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+    values = [repr(one.get("input")) for one in found[:1]]
+    return "".join(f"; received {value}" for value in values if value not in str(error))
 
 
 def _say(kind: str, message: str) -> None:

@@ -44,4 +44,6 @@ def find_dataset(name: str) -> Dataset:
     near = get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]}?" if near else ";"
     more = "" if folder else ". MANYVIEW_DATA names the folder of others"
+    if folder and not Path(folder).is_dir():
+        more = f". MANYVIEW_DATA names {folder}, which is no folder"
     raise ValueError(f"no file or set {name!r}{hint} there are {', '.join(known)}{more}")

@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-__all__ = ["at_least"]
+__all__ = ["at_least", "not_zero"]
 
 
 def at_least(least: int, most: float = math.inf) -> Callable[[float | None], Any]:
@@ -22,3 +22,10 @@ def at_least(least: int, most: float = math.inf) -> Callable[[float | None], Any
         return value
 
     return check
+
+
+def not_zero(value: int | None) -> int | None:
+    """Refuse zero, where a negative number counts from the end."""
+    if value == 0:
+        raise typer.BadParameter("0; expected at least 1, or -1 for all")
+    return value

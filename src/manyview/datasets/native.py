@@ -24,12 +24,18 @@ from manyview.views import Array
 
 __all__ = ["read_native", "write_native"]
 
+_MARKS = (b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY")  # NumPy takes all else for pickles
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
 def read_native(path: Path) -> Dataset:
     """Read a native file; see :func:`manyview.datasets.read_views`."""
     with path.open("rb") as file:
+        begins = file.read(16)
+        if not begins.startswith(_MARKS):
+            held = f"it begins with {begins!r}" if begins else "it is empty"
+            raise ValueError(f"not a readable .npz archive ({held})")
+        file.seek(0)
         try:
             opened = np.load(file, allow_pickle=False)
         # a damaged archive fails in as many ways as there are bytes in it

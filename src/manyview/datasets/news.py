@@ -188,10 +188,18 @@ def _load(
     if not url:
         raise FileNotFoundError(
             f"no {name}: looked in {' and '.join(map(str, folders))} for {', '.join(wanted)}. "
-            f"The data come from {_WHENCE[name]}. Put them there, or give the address and the "
-            f"checksum of a copy by url= and sha256=, or by {variable}_URL and {variable}_SHA256"
+            f"{_of_folder(shared) if data_dir is None else ''}The data come from {_WHENCE[name]}. "
+            f"Put them there, or give the address and the checksum of a copy by {variable}_URL and "
+            f"{variable}_SHA256, in Python also by url= and sha256="
         )
     return fetch(url, sha256, folders[-1], name, lambda path: _read(path, name), verbose=verbose)
+
+
+def _of_folder(shared: str | None) -> str:
+    """Say where the folder of data is not looked in, or in vain."""
+    if not shared:
+        return "MANYVIEW_DATA, which can name the folder that holds them, is not set. "
+    return "" if Path(shared).is_dir() else f"MANYVIEW_DATA names {shared}, which is no folder. "
 
 
 def _read(path: Path, name: str) -> Dataset:

@@ -76,6 +76,8 @@ class _Beside(MultiViewClusterer, ABC):
 class KMeansBeside(_Beside):
     """k-means on the views side by side, the best of ten starts."""
 
+    _name = "k-means"
+
     def _clustered(self, X: Array, rng: np.random.Generator) -> Labels:
         model = KMeans(self.n_clusters, n_init=10, random_state=int(rng.integers(2**31 - 1)))
         return np.asarray(model.fit_predict(_matrix(X)), dtype=np.intp)
@@ -83,6 +85,8 @@ class KMeansBeside(_Beside):
 
 class MiniBatchBeside(_Beside):
     """k-means by small batches on the views side by side, the best of five starts."""
+
+    _name = "mini-batch"
 
     def _clustered(self, X: Array, rng: np.random.Generator) -> Labels:
         model = MiniBatchKMeans(
@@ -93,6 +97,8 @@ class MiniBatchBeside(_Beside):
 
 class SpectralBeside(_Beside):
     """Spectral clustering of the graph of ten neighbours of the views side by side."""
+
+    _name = "spectral"
 
     def _clustered(self, X: Array, rng: np.random.Generator) -> Labels:
         laplacian = normalized_laplacian(knn_graph(X, min(10, X.shape[0] - 1)))
