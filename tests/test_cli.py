@@ -416,6 +416,15 @@ def test_labels_never_replace_the_data(data: Path, tmp_path: Path) -> None:
     assert copy.read_bytes() == data.read_bytes()
 
 
+@pytest.mark.parametrize("options", [[], ["--force"]])
+def test_labels_never_replace_the_checkpoint(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
+    same = ["--checkpoint", tmp_path / "folder" / ".." / "fit.csv", *options]
+    assert_refused(run_fit(data, tmp_path / "fit.csv", *same), "name the same file")
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -42,7 +42,8 @@ def fit_file(data: str, out: Path, model: MMC, *, force: bool, quiet: bool) -> N
     quiet : bool
         Whether to say nothing but warnings and errors.
     """
-    check_labels_path(out, Path(data), force=force)
+    kept = None if model.checkpoint is None else Path(model.checkpoint)
+    check_labels_path(out, Path(data), checkpoint=kept, force=force)
     dataset = find_dataset(data)
     notes = new_console(stderr=True)
     if not quiet:

@@ -20,7 +20,9 @@ __all__ = ["STDOUT", "check_file", "check_labels_path", "write_labels"]
 STDOUT = Path("-")
 
 
-def check_labels_path(path: Path, data: Path, *, force: bool) -> None:
+def check_labels_path(
+    path: Path, data: Path, *, checkpoint: Path | None = None, force: bool
+) -> None:
     """Raise unless labels can be written to ``path``, before any time is spent on making them.
 
     Parameters
@@ -29,11 +31,15 @@ def check_labels_path(path: Path, data: Path, *, force: bool) -> None:
         Where the labels are to go.
     data : Path
         The data that they are made from, which they must not replace.
+    checkpoint : Path, optional
+        The file of sweeps, which they must not replace either.
     force : bool
         Whether a file may be replaced.
     """
     if path == STDOUT:
         return
+    if checkpoint is not None and path.resolve() == checkpoint.resolve():
+        raise ValueError(f"--out and --checkpoint name the same file {path}; give another --out")
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; expected the name of a file for the labels")
     if path.exists():
