@@ -233,10 +233,17 @@ class TestDegenerate:
         with pytest.raises(ValueError, match="n_neighbors=10"):
             SEC(2).fit(blobs(n=10)[0])
 
-    @pytest.mark.parametrize("bad", [{"gamma": 0.0}, {"mu": -1.0}, {"assign": "guess"}])
+    @pytest.mark.parametrize(
+        "bad", [{"gamma": 0.0}, {"mu": -1.0}, {"mu": 1e308}, {"assign": "guess"}]
+    )
     def test_parameters_are_checked(self, bad):
         with pytest.raises(ValueError, match=next(iter(bad))):
             SEC(2, **bad).fit(blobs()[0])
+
+    def test_the_largest_mu_gives_the_linear_function_its_way(self):
+        views, truth = blobs()
+        model = SEC(3, mu=1e300, random_state=0).fit(views)
+        assert adjusted_rand_score(truth, model.labels_) == 1.0
 
     def test_memory_is_refused_beforehand(self, monkeypatch):
         def refuse(needed, **told):

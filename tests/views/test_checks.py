@@ -50,6 +50,11 @@ def test_n_clusters_more_than_samples():
         check_n_clusters(5, as_views([X]))
 
 
+def test_n_clusters_that_is_no_number():
+    with pytest.raises(ValueError, match="n_clusters=True; expected a whole number"):
+        check_n_clusters(True, as_views([X]))
+
+
 class TestSingleFeatures:
     """A row of one positive number has unit length 1, whatever the number."""
 

@@ -32,6 +32,7 @@ __all__ = ["SEC"]
 Matrix = npt.NDArray[np.floating[Any]]
 
 _EPS = float(np.finfo(np.float64).eps)
+_LARGEST_MU = 1e300  # sums with it are finite; the Laplacian is lost in rounding long before
 _DENSE = 3000  # up to this many samples a matrix of samples by samples is formed
 
 
@@ -121,7 +122,7 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer)
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "mu": [Interval(Real, 0, None, closed="left")],
+        "mu": [Interval(Real, 0, _LARGEST_MU, closed="both")],
         "gamma": [Interval(Real, 0, None, closed="neither")],
         "n_neighbors": [Interval(Integral, 1, None, closed="left")],
         "assign": [StrOptions({"kmeans", "rotation"})],

@@ -33,6 +33,8 @@ _CHECK_BYTES = 1 << 24
 
 def check_n_clusters(n_clusters: int, views: Views) -> None:
     """Raise unless ``n_clusters`` clusters can be made of the samples at hand."""
+    if isinstance(n_clusters, bool):  # an integer to Python, and to scikit-learn's own check
+        raise ValueError(f"n_clusters={n_clusters}; expected a whole number of at least 1")
     if n_clusters > views.n_samples:
         raise ValueError(
             f"n_clusters={n_clusters} is more than the {views.n_samples} samples received: "
