@@ -5,9 +5,11 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from manyview import as_views
 from manyview.cli import live
 from manyview.cli.app import app
 from manyview.datasets import make_views, write_views
@@ -95,7 +97,7 @@ def test_seeds_that_are_not_tried_end_in_a_table(tmp_path):
     views, y = make_views(3000, 3, (300, 300), random_state=0)
     write_views(tmp_path / "large.npz", views, y)
     result = run(tmp_path / "large.npz", "--methods", "KCTD", "--repeats", 3, "--time-limit", 0.5)
-    assert result.exit_code == 0, result.output
+    assert result.exit_code == 2, result.output
     assert "stopped at the time limit of 0.5 s" in result.stdout
 
 
@@ -149,10 +151,23 @@ def test_an_interrupt_tells_what_is_kept(data, tmp_path):
     assert "Traceback" not in told
 
 
-def test_a_run_beyond_its_limit_is_told(data):
-    result = run(data, "--methods", "RMKMC", "--repeats", 1, "--memory-limit", 0.001)
-    assert result.exit_code == 0
+def test_where_every_run_fails_so_does_the_command(data, tmp_path):
+    out = tmp_path / "runs.json"
+    options = ("--methods", "RMKMC", "--repeats", 1, "--memory-limit", 0.001, "--json", out)
+    result = run(data, *options)
+    assert result.exit_code == 2
     assert "RMKMC on easy: stopped at the memory limit" in result.stdout
+    assert result.stderr.endswith("manyview: error: every run failed, for the reasons above\n")
+    assert "memory limit" in json.loads(out.read_text())["runs"][0]["error"]
+
+
+def test_a_method_that_fails_beside_another_is_told(tmp_path):
+    views, y = make_views(60, 3, (6, 5), random_state=0)
+    present = np.arange(120).reshape(60, 2) > 0
+    write_views(tmp_path / "holes.npz", as_views(views, present=present), y)
+    result = run(tmp_path / "holes.npz", "--methods", "k-means,MMC", "--repeats", 1)
+    assert result.exit_code == 0, result.output
+    assert "k-means on holes: k-means needs every sample in every view" in result.stdout
 
 
 @pytest.mark.parametrize("option", ["--json", "--report", "--results"])

@@ -153,6 +153,8 @@ def compare_files(
 
             sessions = results.sessions if results else None
             write_report(outputs.report, runs, datasets, sessions=sessions)
+    if not any(row.n_runs for row in rows):
+        raise ValueError("every run failed, for the reasons above")
 
 
 def methods_named(names: str) -> list[Method]:
