@@ -45,9 +45,12 @@ PARTS = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="which; all by default")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; or all")
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/speed.json"))
     options = parser.parse_args()
+    unknown = [part for part in options.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"no such part: {', '.join(unknown)}")
     measurements: list[Measurement] = []
     for part in options.parts or PARTS:
         for measurement in PARTS[part]():

@@ -148,9 +148,12 @@ PARTS: dict[str, Callable[[float], Iterator[Measurement]]] = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
-    parser.add_argument("parts", nargs="*", choices=[[], *PARTS], help="which; all by default")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; or all")
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of samples")
     options = parser.parse_args()
+    unknown = [part for part in options.parts if part not in PARTS]
+    if unknown:
+        parser.error(f"no such part: {', '.join(unknown)}")
     missed = 0
     for part in options.parts or PARTS:
         for measurement in PARTS[part](options.scale):
