@@ -547,6 +547,22 @@ def test_without_its_extra_the_command_says_what_to_install(
     assert shown.err == ("the command line needs the extra 'app': pip install 'manyview[app]'\n")
 
 
+def test_an_interrupt_while_it_is_imported_is_a_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Interrupt:
+        def find_spec(self, name: str, path: object, target: object = None) -> None:
+            if name == "manyview.cli.app":
+                raise KeyboardInterrupt
+
+    monkeypatch.delitem(sys.modules, "manyview.cli.app")
+    monkeypatch.setattr(sys, "meta_path", [Interrupt(), *sys.meta_path])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 130
+    assert capsys.readouterr().err == "manyview: interrupted: nothing was done\n"
+
+
 def test_other_missing_modules_are_not_blamed_on_the_extra(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,6 +7,7 @@ import sys
 __all__ = ["main"]
 
 _EXTRA = ("typer", "click", "rich")
+_INTERRUPTED = 130  # that of manyview.cli.errors, which needs the extra
 
 
 def main() -> None:
@@ -20,4 +21,7 @@ def main() -> None:
             "the command line needs the extra 'app': pip install 'manyview[app]'", file=sys.stderr
         )
         sys.exit(1)
+    except KeyboardInterrupt:
+        print("manyview: interrupted: nothing was done", file=sys.stderr)
+        sys.exit(_INTERRUPTED)
     app()
