@@ -78,7 +78,9 @@ class TestAgreement:
         monkeypatch.setattr(landmarks, "EMBEDDING", 0.5)  # most likely none of the first samples
         views, _ = made()
         found = fitted(brought(views, place), random_state=seed, max_iter=3)
-        assert_same(found, fitted(views, random_state=seed, max_iter=3))
+        expected = fitted(views, random_state=seed, max_iter=3)
+        # eigenvalues of separate clusters are the same, so that which comes first is rounding
+        assert adjusted_rand_score(expected.labels_, fetched(found.labels_)) == 1.0
 
     @pytest.mark.parametrize("sparse", [(True, True), (True, False)])
     @pytest.mark.parametrize("normalize", ["rows", "columns"])

@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import adjusted_rand_score
 
 from manyview import MMC, as_views
 from manyview.datasets import make_views
@@ -154,7 +155,9 @@ class TestFit:
         monkeypatch.setattr(kmeans, "_FEW", 100)
         monkeypatch.setattr(landmarks, "EMBEDDING", 0.1)  # of some blocks none
         options = {"random_state": seed, "max_iter": 3}
-        assert_same(strictly(made(), **options), fitted(made(), **options))
+        found, expected = strictly(made(), **options), fitted(made(), **options)
+        # eigenvalues of separate clusters are the same, so that which comes first is rounding
+        assert adjusted_rand_score(expected.labels_, to_numpy(found.labels_)) == 1.0
 
     @pytest.mark.parametrize(("normalize", "gamma"), [("rows", 0.05), ("columns", 0.5)])
     def test_where_features_are_dropped(self, strictly, normalize, gamma):
