@@ -1,4 +1,5 @@
 import json
+import os
 import signal
 import subprocess
 import sys
@@ -6,6 +7,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import psutil
 import pytest
 from typer.testing import CliRunner
 
@@ -148,6 +150,31 @@ def test_an_interrupt_tells_what_is_kept(data, tmp_path):
     _, told = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "the same command goes on from there" in told
+    assert "Traceback" not in told
+
+
+@pytest.mark.parametrize("group", [False, True], ids=["of the command", "of a terminal"])
+@pytest.mark.parametrize("seconds", [0.0, 0.5])
+def test_an_interrupt_while_processes_start_is_a_line(tmp_path, group, seconds):
+    views, y = make_views(3000, 3, (100, 100), random_state=0)
+    write_views(tmp_path / "large.npz", views, y)
+    command = [sys.executable, "-m", "manyview", "compare", tmp_path / "large.npz", "--jobs", "2"]
+    process = subprocess.Popen(
+        [*map(str, command)],
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
+    begun = psutil.Process(process.pid)
+    while not any("spawn_main" in " ".join(child.cmdline()) for child in begun.children()):
+        assert process.poll() is None
+        time.sleep(0.01)
+    time.sleep(seconds)
+    (os.killpg if group else os.kill)(process.pid, signal.SIGINT)
+    _, told = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert told.splitlines()[-1].startswith("manyview: interrupted: no runs were kept")
     assert "Traceback" not in told
 
 

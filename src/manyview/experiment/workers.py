@@ -9,7 +9,9 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -59,8 +61,10 @@ def perform_all(
     Run
     """
     waiting = deque(tasks)
-    workers = [_Worker(datasets, n_threads) for _ in range(min(n_jobs, len(waiting)))]
+    workers: list[_Worker] = []
     try:
+        for _ in range(min(n_jobs, len(waiting))):
+            workers.append(_Worker(datasets, n_threads))
         while waiting or any(worker.left for worker in workers):
             for worker in workers:
                 if not worker.left and waiting:
@@ -106,12 +110,13 @@ class _Worker:
         # forked processes inherit thread pools in an unknown state
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(
-            target=_serve, args=(theirs, dict(self.datasets), self.threads), daemon=True
-        )
-        self._process.start()
+        self._process = context.Process(target=_serve, args=(theirs, self.threads), daemon=True)
+        with _interrupts_held():
+            self._process.start()
         theirs.close()
         self._warm = False
+        # apart from the start, whose message is short and so never cut off by an interrupt
+        self.connection.send(dict(self.datasets))
 
     def give(self, task: Task) -> None:
         self.left = deque(task.runs())
@@ -162,18 +167,37 @@ class _Worker:
         self.connection.close()
 
 
-def _serve(connection: Connection, datasets: dict[str, Dataset], threads: int) -> None:
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Hold interrupts back, here while a process starts, and in that process for good."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # its start would let them through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _serve(connection: Connection, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its processes
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    messages = _messages(connection)
+    datasets: dict[str, Dataset] = next(messages, {})
     with threadpool_limits(threads):
-        while True:
-            try:
-                task: Any = connection.recv()
-            except EOFError:
-                return
+        for task in messages:
             connection.send(None)
             for run in perform(task, datasets[task.data]):
                 connection.send(run)
+
+
+def _messages(connection: Connection) -> Iterator[Any]:
+    """Yield what the other end sends until it ends, be it in the midst of a message."""
+    with suppress(EOFError, OSError):
+        while True:
+            yield connection.recv()
 
 
 def _end_with_parent() -> None:
