@@ -1,0 +1,153 @@
+"""Views that nobody chose a default on: source files of installed packages, and which is whose.
+
+    python -m benchmarks.packages FOLDER
+    manyview compare FOLDER/*.npz --methods MMC,MMC-F,k-means,mini-batch,spectral --repeats 5
+
+A sample is a Python file, its class the package or the part of one that it belongs to. Its views
+are the names in its code and the words of its comments and docstrings, as counts, and how it is
+written: the shares of keywords, operators and kinds of tokens. The name of the class is taken out.
+Many files are written by programs or copied, as in any collection. What is not installed is left
+out, so that files of other versions make other sets: compare methods in one run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import io
+import keyword
+import random
+import re
+import tokenize
+from collections import Counter
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from sklearn.feature_extraction.text import CountVectorizer
+
+from manyview import as_views
+from manyview.datasets import write_views
+
+FEWEST = 40  # files of a class
+SHORTEST = 1500  # characters of a file
+MOST_WORDS = 3000
+MOST_KINDS = 80
+
+SETS = {
+    "packages8": ("networkx pandas sympy torch scipy sklearn plotly pygments", 230),
+    "packages6": ("dask fontTools matplotlib numpy pip mypy", 130),
+    "packages7": ("hypothesis mypyc PIL pydantic rich setuptools distributed", 85),
+    "packages2": ("torch sympy", 700),
+    "mixed6": ("numpy pyarrow narwhals playwright pip fontTools", 300),
+    "torch6": (
+        "torch.nn torch.distributed torch._inductor torch.ao torch.testing torch._dynamo",
+        110,
+    ),
+    "sympy6": (
+        "sympy.physics sympy.functions sympy.polys sympy.stats sympy.solvers sympy.printing",
+        70,
+    ),
+    "science8": (
+        "scipy.stats scipy.optimize scipy.special sklearn.linear_model sklearn.utils pandas.io "
+        "pandas.core matplotlib",
+        70,
+    ),
+    "packages10": (
+        "networkx pandas sympy torch scipy sklearn plotly numpy pip matplotlib",
+        900,
+    ),
+}
+
+
+class Source(NamedTuple):
+    """What is read off a file."""
+
+    names: str
+    words: str
+    kinds: Counter[str]
+
+
+@cache
+def read(path: Path) -> Source | None:
+    """Return a file's names, words and kinds of tokens, or None where it is short or not read."""
+    try:
+        text = path.read_text(encoding="utf8")
+        if len(text) < SHORTEST:
+            return None
+        tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
+    except (SyntaxError, UnicodeDecodeError, tokenize.TokenError):
+        return None
+    names, words = [], []
+    kinds: Counter[str] = Counter()
+    for kind, string, *_ in tokens:
+        if kind == tokenize.NAME and not keyword.iskeyword(string):
+            names.append(string)
+        elif kind == tokenize.COMMENT or string.endswith(('"""', "'''")):
+            words.append(string)
+        is_sign = kind == tokenize.OP or keyword.iskeyword(string)
+        kinds[string if is_sign else tokenize.tok_name[kind]] += 1
+    return Source(" ".join(names), " ".join(words), kinds)
+
+
+def sources(module: str, most: int, seed: int) -> list[Source]:
+    """Return some files of a package, in random order, without its name."""
+    spec = importlib.util.find_spec(module.split(".")[0])
+    if spec is None or not spec.submodule_search_locations:
+        return []
+    folder = Path(spec.submodule_search_locations[0], *module.split(".")[1:])
+    paths = sorted(folder.rglob("*.py"))
+    random.Random(seed).shuffle(paths)
+    own = re.compile("|".join(module.split(".")), re.IGNORECASE)
+    found: list[Source] = []
+    for source in map(read, paths):
+        if source is not None:
+            names, words = (own.sub(" ", part) for part in (source.names, source.words))
+            found.append(Source(names, words, source.kinds))
+        if len(found) == most:
+            break
+    return found
+
+
+def make(modules: list[str], most: int, path: Path) -> str:
+    """Write the set of some packages, and return what was done."""
+    found = {module: sources(module, most, seed=0) for module in modules}
+    kept = {module: files for module, files in found.items() if len(files) >= FEWEST}
+    if len(kept) < 2:
+        return f"{path.stem}: fewer than two of {', '.join(modules)} are here; left out"
+    files = [source for part in kept.values() for source in part]
+    y = np.repeat(list(kept), [len(part) for part in kept.values()])
+    names = CountVectorizer(
+        min_df=8, max_features=MOST_WORDS, token_pattern=r"[A-Za-z_]\w{2,}", lowercase=False
+    )
+    words = CountVectorizer(
+        min_df=8, max_features=MOST_WORDS, token_pattern=r"[A-Za-z]{3,}", stop_words="english"
+    )
+    counts = {
+        "names": names.fit_transform(source.names for source in files),
+        "words": words.fit_transform(source.words for source in files),
+    }
+    kinds = [
+        kind for kind, _ in sum((s.kinds for s in files), Counter[str]()).most_common(MOST_KINDS)
+    ]
+    style = np.array([[source.kinds[kind] for kind in kinds] for source in files], dtype=float)
+    views = as_views(counts | {"style": style / style.sum(axis=1, keepdims=True)})
+    write_views(path, views, y)
+    sizes = ", ".join(f"{module} {len(part)}" for module, part in kept.items())
+    return f"{path.stem}: {len(files)} files; {sizes}"
+
+
+def written(folder: Path) -> Iterator[str]:
+    """Write all sets, one after the other."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, (modules, most) in SETS.items():
+        yield make(modules.split(), most, folder / f"{name}.npz")
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", type=Path, help="where the sets are written")
+    for line in written(parser.parse_args().folder):
+        print(line, flush=True)
