@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 from sklearn.feature_extraction.text import CountVectorizer
 
 from manyview import as_views
@@ -125,18 +126,26 @@ def make(modules: list[str], most: int, path: Path) -> str:
     words = CountVectorizer(
         min_df=8, max_features=MOST_WORDS, token_pattern=r"[A-Za-z]{3,}", stop_words="english"
     )
-    counts = {
-        "names": names.fit_transform(source.names for source in files),
-        "words": words.fit_transform(source.words for source in files),
-    }
     kinds = [
         kind for kind, _ in sum((s.kinds for s in files), Counter[str]()).most_common(MOST_KINDS)
     ]
     style = np.array([[source.kinds[kind] for kind in kinds] for source in files], dtype=float)
-    views = as_views(counts | {"style": style / style.sum(axis=1, keepdims=True)})
+    views = as_views(
+        {
+            "names": _counted(names, [source.names for source in files]),
+            "words": _counted(words, [source.words for source in files]),
+            "style": pd.DataFrame(style / style.sum(axis=1, keepdims=True), columns=kinds),
+        }
+    )
     write_views(path, views, y)
     sizes = ", ".join(f"{module} {len(part)}" for module, part in kept.items())
     return f"{path.stem}: {len(files)} files; {sizes}"
+
+
+def _counted(vectorizer: CountVectorizer, texts: list[str]) -> pd.DataFrame:
+    counts = vectorizer.fit_transform(texts)
+    columns = vectorizer.get_feature_names_out()
+    return pd.DataFrame.sparse.from_spmatrix(counts, columns=columns)
 
 
 def written(folder: Path) -> Iterator[str]:

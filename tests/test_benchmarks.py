@@ -2,13 +2,18 @@
 
 import sys
 
+import numpy as np
 import pytest
+
+from manyview.datasets import read_views
 
 # only `python -m pytest`, in the root of the project, finds the measurements
 NOT_HERE = "benchmarks cannot be imported: run python -m pytest in the root of the project"
 COMMANDS = [
     pytest.importorskip(f"benchmarks.{name}", reason=NOT_HERE) for name in ("__main__", "cluster")
 ]
+
+packages = pytest.importorskip("benchmarks.packages", reason=NOT_HERE)
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -30,3 +35,37 @@ def test_an_unknown_part_is_refused(command, monkeypatch, capsys):
         command.main()
     assert ended.value.code == 2
     assert "no such part: haste" in capsys.readouterr().err
+
+
+class TestPackages:
+    def test_reads_names_words_and_kinds(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(packages, "SHORTEST", 10)
+        path = tmp_path / "some.py"
+        path.write_text('"""Says hello."""\nfor name in names:  # to all\n    print(name)\n')
+        source = packages.read(path)
+        assert source.names == "name names print name"
+        assert source.words == '"""Says hello.""" # to all'
+        assert (source.kinds["for"], source.kinds["("], source.kinds["NAME"]) == (1, 1, 4)
+
+    def test_what_is_short_or_no_python_is_left_out(self, tmp_path, monkeypatch):
+        path = tmp_path / "some.py"
+        path.write_text("x = 1\n")
+        assert packages.read(path) is None
+        path = tmp_path / "other.py"
+        path.write_text("x = (\n" + 2000 * "#")
+        assert packages.read(path) is None
+
+    def test_writes_views_with_the_packages_as_classes(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(packages, "FEWEST", 5)
+        path = tmp_path / "set.npz"
+        packages.make(["numpy.lib", "numpy.polynomial", "no_such_package"], 8, path)
+        dataset = read_views(path)
+        assert list(dataset.views.names) == ["names", "words", "style"]
+        assert list(dataset.class_names) == ["numpy.lib", "numpy.polynomial"]
+        assert min(np.bincount(dataset.y)) >= 5
+        assert not any("numpy" in name.lower() for name in dataset.views.feature_names[0])
+
+    def test_what_is_not_here_is_left_out(self, tmp_path):
+        said = packages.make(["no_such_package", "nor_this"], 5, tmp_path / "set.npz")
+        assert said.endswith("left out")
+        assert not list(tmp_path.iterdir())
