@@ -38,7 +38,7 @@ def datasets(draw, dtypes):
     view_names = draw(st.none() | st.lists(NAMES, min_size=n_views, max_size=n_views, unique=True))
     present = draw(st.none() | hnp.arrays(bool, (n, n_views)))
     if present is not None:
-        present[:, 0] = True
+        present[:, 0] = present[:2] = True  # what the first two hold is not the same
     views = as_views(
         arrays if view_names is None else dict(zip(view_names, arrays, strict=True)),
         present=present,
