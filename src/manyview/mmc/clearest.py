@@ -23,6 +23,7 @@ __all__ = ["Seen", "clearest_labels", "cut", "unexplained"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
+FEWEST_INIT, MOST_INIT = 10, 30  # starts of k-means, the fewer the more clusters
 CLEARER = 0.75  # of the variance within clusters: less is clearer
 CUT_MORE = 1.5  # times the links cut: more, and they are no clusters
 
@@ -46,12 +47,18 @@ def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Gener
     ndarray of shape (n_samples,)
         Labels; every cluster has a member.
     """
+    n_init = int(np.clip(300 // n_clusters, FEWEST_INIT, MOST_INIT))
+
+    def seen_in(graph: Any) -> Seen:
+        rows = clear_embedding(graph, n_clusters, rng=rng)
+        return Seen.of(rows, n_clusters, rng, n_init=n_init)
+
     first, *others = graphs
-    best = Seen.of(clear_embedding(first, n_clusters, rng=rng), n_clusters, rng)
+    best = seen_in(first)
     for graph in others:
         if sp.csgraph.connected_components(graph, directed=False)[0] > n_clusters:
             continue
-        seen = Seen.of(clear_embedding(graph, n_clusters, rng=rng), n_clusters, rng)
+        seen = seen_in(graph)
         if seen.is_clearer(best, lambda labels: cut(first, labels, labels)):
             best = seen
     return best.labels
@@ -73,9 +80,11 @@ class Seen:
     within: float
 
     @classmethod
-    def of(cls, rows: Matrix, n_clusters: int, rng: np.random.Generator) -> Self:
-        """Cluster the rows of an embedding."""
-        labels, _ = cluster_rows(rows, n_clusters, rng)
+    def of(
+        cls, rows: Matrix, n_clusters: int, rng: np.random.Generator, *, n_init: int = FEWEST_INIT
+    ) -> Self:
+        """Cluster the rows of an embedding, by the best of `n_init` starts of k-means."""
+        labels, _ = cluster_rows(rows, n_clusters, rng, n_init=n_init)
         return cls(labels, unexplained(rows, labels))
 
     def is_clearer(self, other: Seen, cut_of: Callable[[Labels], float]) -> bool:
