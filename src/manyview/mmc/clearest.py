@@ -24,8 +24,9 @@ __all__ = ["Seen", "clearest_labels", "cut", "unexplained"]
 Matrix = npt.NDArray[np.floating[Any]]
 
 FEWEST_INIT, MOST_INIT = 10, 30  # starts of k-means, the fewer the more clusters
-CLEARER = 0.75  # of the variance within clusters: less is clearer
-CUT_MORE = 1.5  # times the links cut: more, and they are no clusters
+# how much more of the links may be cut: up to the first, variance within clusters has to fall below
+# three quarters, then below the inverse cube of it, and from the second on they are no clusters
+HARDLY_MORE, FAR_MORE = 1.1, 2.0
 
 
 def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Generator) -> Labels:
@@ -88,7 +89,7 @@ class Seen:
         return cls(labels, unexplained(rows, labels))
 
     def is_clearer(self, other: Seen, cut_of: Callable[[Labels], float]) -> bool:
-        """Whether its clusters are clearer by far than others, and not cut far more.
+        """Whether its clusters are clearer by far than others, the more so the more they are cut.
 
         Parameters
         ----------
@@ -97,9 +98,9 @@ class Seen:
         cut_of : callable
             Returns how much of the links is cut by labels, in the graph of the first look.
         """
-        if self.within >= CLEARER * other.within:
-            return False
-        return cut_of(self.labels) <= CUT_MORE * cut_of(other.labels)
+        before = max(cut_of(other.labels), np.finfo(np.float64).tiny)
+        more = max(cut_of(self.labels) / before, HARDLY_MORE)
+        return more < FAR_MORE and self.within * more**3 < other.within
 
 
 def unexplained(rows: Matrix, labels: Labels) -> float:
