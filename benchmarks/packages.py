@@ -1,11 +1,12 @@
-"""Views that nobody chose a default on: source files of installed packages, and which is whose.
+"""Real views that anybody can make: source files of installed packages, and which is whose.
 
     python -m benchmarks.packages FOLDER
     manyview compare FOLDER/*.npz --methods MMC,MMC-F,k-means,mini-batch,spectral --repeats 5
 
 A sample is a Python file, its class the package or the part of one that it belongs to. Its views
 are the names in its code and the words of its comments and docstrings, as counts, and how it is
-written: the shares of keywords, operators and kinds of tokens. The name of the class is taken out.
+written: the shares of keywords, operators and kinds of tokens. Names of the classes are taken
+out of all files.
 Many files are written by programs or copied, as in any collection. What is not installed is left
 out, so that files of other versions make other sets: compare methods in one run.
 """
@@ -20,8 +21,9 @@ import random
 import re
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -94,22 +96,22 @@ def read(path: Path) -> Source | None:
 
 
 def sources(module: str, most: int, seed: int) -> list[Source]:
-    """Return some files of a package, in random order, without its name."""
+    """Return some files of a package, in random order."""
     spec = importlib.util.find_spec(module.split(".")[0])
     if spec is None or not spec.submodule_search_locations:
         return []
     folder = Path(spec.submodule_search_locations[0], *module.split(".")[1:])
     paths = sorted(folder.rglob("*.py"))
     random.Random(seed).shuffle(paths)
-    own = re.compile("|".join(module.split(".")), re.IGNORECASE)
-    found: list[Source] = []
-    for source in map(read, paths):
-        if source is not None:
-            names, words = (own.sub(" ", part) for part in (source.names, source.words))
-            found.append(Source(names, words, source.kinds))
-        if len(found) == most:
-            break
-    return found
+    found = (source for source in map(read, paths) if source is not None)
+    return list(islice(found, most))
+
+
+def without(modules: Iterable[str], source: Source) -> Source:
+    """Return a file without the names of packages; words that merely contain one stay."""
+    parts = sorted({re.escape(part) for module in modules for part in module.split(".")})
+    own = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(parts)})(?![A-Za-z])", re.IGNORECASE)
+    return source._replace(names=own.sub(" ", source.names), words=own.sub(" ", source.words))
 
 
 def make(modules: list[str], most: int, path: Path) -> str:
@@ -118,7 +120,7 @@ def make(modules: list[str], most: int, path: Path) -> str:
     kept = {module: files for module, files in found.items() if len(files) >= FEWEST}
     if len(kept) < 2:
         return f"{path.stem}: fewer than two of {', '.join(modules)} are here; left out"
-    files = [source for part in kept.values() for source in part]
+    files = [without(kept, source) for part in kept.values() for source in part]
     y = np.repeat(list(kept), [len(part) for part in kept.values()])
     names = CountVectorizer(
         min_df=8, max_features=MOST_WORDS, token_pattern=r"[A-Za-z_]\w{2,}", lowercase=False

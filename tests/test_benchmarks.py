@@ -1,6 +1,7 @@
 """The commands that measure: what they say of themselves."""
 
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -47,13 +48,19 @@ class TestPackages:
         assert source.words == '"""Says hello.""" # to all'
         assert (source.kinds["for"], source.kinds["("], source.kinds["NAME"]) == (1, 1, 4)
 
-    def test_what_is_short_or_no_python_is_left_out(self, tmp_path, monkeypatch):
+    def test_what_is_short_or_no_python_is_left_out(self, tmp_path):
         path = tmp_path / "some.py"
         path.write_text("x = 1\n")
         assert packages.read(path) is None
         path = tmp_path / "other.py"
         path.write_text("x = (\n" + 2000 * "#")
         assert packages.read(path) is None
+
+    def test_names_of_packages_go_and_words_that_contain_them_stay(self):
+        source = packages.Source("np_io io.open function", "Pandas: the option of IO", Counter())
+        found = packages.without(["pandas.io", "scipy"], source)
+        assert found.names.split() == ["np_", ".open", "function"]
+        assert found.words.split() == [":", "the", "option", "of"]
 
     def test_writes_views_with_the_packages_as_classes(self, tmp_path, monkeypatch):
         monkeypatch.setattr(packages, "FEWEST", 5)

@@ -3,6 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from manyview.metrics import clustering_accuracy
+from manyview.mmc import clearest as module
 from manyview.mmc.clearest import clearest_labels, cut, unexplained
 
 
@@ -49,6 +50,21 @@ class TestClearest:
         small = np.where(np.arange(60) < 50, 0, np.arange(60) // 5)
         labels = clearest_labels([blocks(OTHER, 0.9), blocks(small, 0.01)], 3, rng)
         assert clustering_accuracy(small, labels) == 1.0
+
+    @pytest.mark.parametrize(("n_clusters", "n_init"), [(3, 30), (20, 15), (40, 10)])
+    def test_k_means_has_the_fewer_starts_the_more_clusters(
+        self, rng, monkeypatch, n_clusters, n_init
+    ):
+        asked = []
+        real = module.cluster_rows
+
+        def noted(*args, **options):
+            asked.append(options["n_init"])
+            return real(*args, **options)
+
+        monkeypatch.setattr(module, "cluster_rows", noted)
+        clearest_labels([blocks(TRUTH, 0.1)], n_clusters, rng)
+        assert asked == [n_init]
 
 
 class TestCut:

@@ -58,6 +58,7 @@ def test_objective_never_rises(case, penalty, indicator, seed, cg_steps, sparse,
             c, gamma=gamma, penalty=penalty, indicator=indicator, cg_steps=cg_steps
         )
     _check_consistent(c, problem, fitted, gamma)
+    assert (np.diff(fitted.objective) <= 0).all()
     # what rises is taken back, so that the recorded objective falls whatever the steps do
     before, after = np.transpose(steps)
     assert gamma == 0.0 or (after <= before + 1e-9 * (1 + before)).all()

@@ -104,6 +104,18 @@ class TestClearestLook:
             marks = np.sort(rng.choice(y.size, 400, replace=False))
             assert clearest_look(engine, engine.take(marks), n_clusters, rng) == look
 
+    def test_copies_of_a_few_samples_are_no_clusters(self, monkeypatch):
+        rng = np.random.default_rng(0)
+        y = np.arange(1200) % 4
+        views = [1.3 * rng.normal(size=(4, 10))[y] + rng.normal(size=(1200, 10)) for _ in range(2)]
+        rows = np.append(np.arange(1200), np.repeat(rng.choice(1200, 20, replace=False), 12))
+        engine = LocalEngine(as_views([X[rows] for X in views]), normalize="rows")
+        monkeypatch.setattr("manyview.mmc.init.EXACT_LIMIT", 50)
+        monkeypatch.setattr("manyview.mmc.init.N_LANDMARKS", 400)
+        for seed in range(4):
+            graph_start(engine, 4, np.random.default_rng(seed))
+            assert score_all(y[rows], engine.gather("labels"))["ari"] > 0.9
+
     @pytest.mark.parametrize("made", [noisy, digits])
     def test_what_it_finds_serves_better(self, made, monkeypatch):
         views, y = made()

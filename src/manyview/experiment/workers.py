@@ -116,12 +116,20 @@ class _Worker:
         theirs.close()
         self._warm = False
         # apart from the start, whose message is short and so never cut off by an interrupt
-        self.connection.send(dict(self.datasets))
+        try:
+            self._send(dict(self.datasets))
+        except BaseException:
+            self.end()  # nobody else knows of it yet
+            raise
+
+    def _send(self, message: Any) -> None:
+        with suppress(ConnectionError):  # of a process that has ended: `received` tells of it
+            self.connection.send(message)
 
     def give(self, task: Task) -> None:
         self.left = deque(task.runs())
         self._since = time.monotonic()
-        self.connection.send(task)
+        self._send(task)
 
     def received(self) -> Iterator[Run]:
         try:

@@ -65,7 +65,7 @@ def best_of(
     """Carry starts through, one after another, and return the best.
 
     An interrupt leaves out the starts that are to come. One before the first start has made a
-    sweep is passed on.
+    sweep, or while its result is read off, is passed on.
 
     Parameters
     ----------

@@ -448,8 +448,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         elif fitted.is_constant:
             message = (
                 f"gamma={problem.gamma:.3g} is too large for these views: the factors say next to "
-                "nothing of single samples, and the labels are those of the start. Use a smaller "
-                'gamma, or normalize="columns" if samples differ little beside their size'
+                "nothing of single samples, and the labels are what was left of the start. Use a "
+                'smaller gamma, or normalize="columns" if samples differ little beside their size'
             )
         elif not fitted.converged:
             message = (

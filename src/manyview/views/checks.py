@@ -193,9 +193,11 @@ def check_scale(views: Views, normalize: str | None) -> None:
 
 def warn_of_single_features(views: Views) -> None:
     """Warn of views that are one feature of one sign, of which unit rows leave nothing."""
-    for name, array in zip(views.names, views.arrays, strict=True):
+    for v, (name, array) in enumerate(zip(views.names, views.arrays, strict=True)):
         if array.shape[1] > 1 or array.shape[0] == 1:
             continue
+        if views.present is not None:
+            array = array[np.flatnonzero(views.present[:, v])]
         low, high = _whole_range(array)
         if low < high and (low > 0 or high < 0):
             warnings.warn(
