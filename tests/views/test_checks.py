@@ -67,6 +67,13 @@ class TestSingleFeatures:
         with pytest.warns(UserWarning, match="'view1' is one feature"):
             SEC(2, n_neighbors=3, normalize="rows").fit([np.eye(8), sign * self.x])
 
+    def test_are_warned_of_where_samples_lack_them(self):
+        present = np.ones((8, 2), dtype=bool)
+        present[3, 1] = False
+        x = np.where(present[:, 1:], self.x, np.nan)
+        with pytest.warns(UserWarning, match="'view1' is one feature"):
+            MMC(2, random_state=0).fit(as_views([np.eye(8), x], present=present))
+
     @pytest.mark.parametrize("normalize", ["rows", "columns"])
     def test_are_taken_where_something_is_left(self, normalize):
         x = self.x if normalize == "columns" else self.x - 5
