@@ -6,9 +6,8 @@
 A sample is a Python file, its class the package or the part of one that it belongs to. Its views
 are the names in its code and the words of its comments and docstrings, as counts, and how it is
 written: the shares of keywords, operators and kinds of tokens. Names of the classes are taken
-out of all files.
-Many files are written by programs or copied, as in any collection. What is not installed is left
-out, so that files of other versions make other sets: compare methods in one run.
+out of all files. Many are written by programs or copied, as in any collection. What is not
+installed is left out, and files of other versions make other sets: compare methods in one run.
 """
 
 from __future__ import annotations

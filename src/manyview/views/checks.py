@@ -196,8 +196,8 @@ def warn_of_single_features(views: Views) -> None:
     for v, (name, array) in enumerate(zip(views.names, views.arrays, strict=True)):
         if array.shape[1] > 1 or array.shape[0] == 1:
             continue
-        if views.present is not None:
-            array = array[np.flatnonzero(views.present[:, v])]
+        if views.present is not None and views.place == "numpy":  # not all tensors take indexes
+            array = array[views.present[:, v]]
         low, high = _whole_range(array)
         if low < high and (low > 0 or high < 0):
             warnings.warn(
