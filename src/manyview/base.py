@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -133,6 +134,24 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         self.n_features_in_ = views.n_features
         self.view_names_ = list(views.names)
         self.feature_names_in_ = list(views.feature_names)
+
+    def _place_of(self, view: int | str) -> int:
+        """Return the place of a view of fit, by its name or place."""
+        names = self.view_names_
+        if isinstance(view, str):
+            if view not in names:
+                raise ValueError(f"no view {view!r}; the views are {', '.join(names)}")
+            return names.index(view)
+        if not isinstance(view, Integral) or not 0 <= view < len(names):
+            raise ValueError(
+                f"view={view!r}; expected 0 to {len(names) - 1} or a name: {', '.join(names)}"
+            )
+        return int(view)
+
+    def _feature_name(self, view: int, place: int) -> str:
+        """Return the name of a feature, or its number where features have none."""
+        names = self.feature_names_in_[view]
+        return f"feature {place}" if names is None else str(names[place])
 
     def _setup_predict(self, views: Any) -> Views:
         """Check that views are those of fit, for other samples, and put them in its order."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from copy import copy
 from numbers import Integral, Real
 from os import PathLike
@@ -25,6 +26,7 @@ from manyview.mmc.candidate import Candidate, best_of
 from manyview.mmc.checkpoint import Checkpoint, deciding, identity_of, resumed
 from manyview.mmc.checkpoint_file import CheckpointFile
 from manyview.mmc.defaults import default_gamma, default_rank
+from manyview.mmc.explain import Combination, combinations_of
 from manyview.mmc.fit import Fitted, Problem, begin
 from manyview.mmc.indicator import Indicator, indicator_named
 from manyview.mmc.init import (
@@ -324,6 +326,51 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         """
         prediction: Matrix = self._predicted(views, "prediction")
         return prediction
+
+    def explain(
+        self,
+        order: int | None = None,
+        *,
+        top: int = 10,
+        views: int | str | Sequence[int | str] | None = None,
+    ) -> list[Combination]:
+        """Return the features that, together, speak most for each cluster.
+
+        `transform` is a sum over products of features of different views, each product with a
+        weight for every cluster; these are the largest. They refer to features as fit scales
+        them, and to the scale of `transform`, which is smaller for larger clusters.
+
+        Parameters
+        ----------
+        order : int, optional
+            Number of features that are multiplied: 1 for single ones, 2 for pairs of two views.
+            By default pairs, or single features where there is one view.
+        top : int, default=10
+            Most products for each cluster.
+        views : int, str or sequence of them, optional
+            Places or names of the views that features may come from; by default all.
+
+        Returns
+        -------
+        list of Combination
+            Tuples of cluster, weight and features, the latter as pairs of the names of view and
+            feature; by cluster, largest weight first. Weights that are not above zero are left
+            out, so that there may be fewer than `top`, or none.
+
+        Examples
+        --------
+        >>> from manyview import MMC
+        >>> from manyview.datasets import make_views
+        >>> views, y = make_views(n_samples=150, n_clusters=3, random_state=0)
+        >>> model = MMC(n_clusters=3, random_state=0).fit(views)
+        >>> for combination in model.explain(top=1):
+        ...     print(combination.cluster, combination.features)
+        0 (('informative0', 'informative9'), ('informative1', 'informative6'))
+        1 (('informative0', 'informative18'), ('informative1', 'informative17'))
+        2 (('informative0', 'informative10'), ('informative1', 'informative19'))
+        """
+        check_is_fitted(self, "labels_")
+        return combinations_of(self, order, top, views)
 
     def to_local(self) -> Self:
         """Return a copy whose results are all NumPy arrays in this process.

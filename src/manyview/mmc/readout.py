@@ -23,6 +23,9 @@ class Readout(Protocol):
     def labels(self, prediction: Array) -> Array:
         """Return the cluster of each row of a prediction."""
 
+    def speaking(self, clusters: Matrix) -> Matrix:
+        """Return the cluster factor of a prediction that speaks for each cluster in a column."""
+
 
 class LargestReadout:
     """The cluster of the largest prediction.
@@ -34,6 +37,10 @@ class LargestReadout:
     def labels(self, prediction: Array) -> Array:
         """Return the cluster of each row of a prediction."""
         return namespace(prediction).argmax(prediction, axis=1)
+
+    def speaking(self, clusters: Matrix) -> Matrix:
+        """Return the cluster factor: a prediction has a column for each cluster."""
+        return clusters
 
 
 @dataclass(frozen=True)
@@ -52,6 +59,10 @@ class CentreReadout:
         rows = xp.astype(prediction, rotation.dtype, copy=False) @ rotation
         distances = xp.sum(centres**2, axis=1) - 2.0 * (rows @ centres.T)
         return xp.argmin(distances, axis=1)
+
+    def speaking(self, clusters: Matrix) -> Matrix:
+        """Return the cluster factor of the inner products with the centres."""
+        return self.centres @ (self.rotation.T @ clusters)
 
 
 def predict_samples(engine: Engine, factors: Factors, readout: Readout) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
@@ -67,12 +67,11 @@ def plot_feature_weights(
         )
     if top < 1:
         raise ValueError(f"top={top}; expected at least 1")
-    at = _place(estimator, view)
+    at = estimator._place_of(view)
     weights = np.linalg.norm(estimator.view_factors_[at][:-1], axis=1)  # the last row is the bias
     kept = int(np.count_nonzero(weights))
     shown = np.argsort(-weights, kind="stable")[: min(top, kept)]
-    names = estimator.feature_names_in_[at]
-    texts = [f"feature {i}" if names is None else str(names[i]) for i in shown]
+    texts = [estimator._feature_name(at, int(i)) for i in shown]
 
     ax = given_or_new(ax, (6.0, 1.2 + 0.22 * max(len(shown), 4)))
     ax.barh(range(len(shown)), weights[shown], color=BLUE, height=0.75)
@@ -92,16 +91,3 @@ def plot_feature_weights(
     ax.set_axisbelow(True)
     ax.spines[["top", "right", "left"]].set_visible(False)
     return ax
-
-
-def _place(estimator: Any, view: int | str) -> int:
-    names = list(estimator.view_names_)
-    if isinstance(view, str):
-        if view not in names:
-            raise ValueError(f"no view {view!r}; the views are {', '.join(names)}")
-        return names.index(view)
-    if not 0 <= view < len(names):
-        raise ValueError(
-            f"view={view!r}; expected 0 to {len(names) - 1} or a name: {', '.join(names)}"
-        )
-    return int(view)
