@@ -425,6 +425,48 @@ def test_labels_never_replace_the_checkpoint(
     assert_refused(run_fit(data, tmp_path / "fit.csv", *same), "name the same file")
 
 
+def test_what_speaks_for_each_cluster_is_written(data: Path, out: Path, tmp_path: Path) -> None:
+    features = tmp_path / "features.csv"
+    result = run_fit(data, out, "--explain", features)
+    assert re.search(rf"features +.*{features.name}", plain(result.stdout))
+    columns, *rows = csv.reader(io.StringIO(features.read_text()))
+    assert columns == ["cluster", "weight", "view_1", "feature_1", "view_2", "feature_2"]
+    views = load_digits_views(n_samples=N_SAMPLES).views
+    model = MMC(N_CLUSTERS, random_state=0).fit(views)
+    expected = [
+        (entry.cluster, [name for pair in entry.features for name in pair])
+        for cluster in range(N_CLUSTERS)
+        for order in (1, 2)
+        for entry in model.explain(order)
+        if entry.cluster == cluster
+    ]
+    assert [(int(row[0]), [part for part in row[2:] if part]) for row in rows] == expected
+
+
+def test_one_view_has_no_second_column_of_features(tmp_path: Path, out: Path) -> None:
+    made, _ = make_views(60, 3, (5,), random_state=0)
+    write_views(tmp_path / "one.npz", made)
+    result = run_fit(tmp_path / "one.npz", out, "--explain", "-", k=3)
+    assert result.stdout.splitlines()[0] == "cluster,weight,view_1,feature_1"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("labels.csv", "--out and --explain name the same file"),
+        ("older.csv", r"older\.csv exists; give another --explain, or --force"),
+        ("missing/features.csv", r"no folder .*missing to write features\.csv in"),
+    ],
+)
+def test_a_bad_target_of_features_is_refused_before_work_begins(
+    data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    (tmp_path / "older.csv").write_text("precious")
+    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
+    assert_refused(run_fit(data, out, "--explain", tmp_path / name), message)
+    assert (tmp_path / "older.csv").read_text() == "precious"
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [

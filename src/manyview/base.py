@@ -22,7 +22,7 @@ from manyview.views import (
     warn_of_single_features,
 )
 
-__all__ = ["MultiViewClusterer"]
+__all__ = ["MultiViewClusterer", "feature_name", "view_place"]
 
 
 class _ForFittedSamplesOnly:
@@ -135,24 +135,6 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         self.view_names_ = list(views.names)
         self.feature_names_in_ = list(views.feature_names)
 
-    def _place_of(self, view: int | str) -> int:
-        """Return the place of a view of fit, by its name or place."""
-        names = self.view_names_
-        if isinstance(view, str):
-            if view not in names:
-                raise ValueError(f"no view {view!r}; the views are {', '.join(names)}")
-            return names.index(view)
-        if not isinstance(view, Integral) or not 0 <= view < len(names):
-            raise ValueError(
-                f"view={view!r}; expected 0 to {len(names) - 1} or a name: {', '.join(names)}"
-            )
-        return int(view)
-
-    def _feature_name(self, view: int, place: int) -> str:
-        """Return the name of a feature, or its number where features have none."""
-        names = self.feature_names_in_[view]
-        return f"feature {place}" if names is None else str(names[place])
-
     def _setup_predict(self, views: Any) -> Views:
         """Check that views are those of fit, for other samples, and put them in its order."""
         check_is_fitted(self, "labels_")
@@ -164,3 +146,23 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
             n_features=self.n_features_in_,
             feature_names=self.feature_names_in_,
         )
+
+
+def view_place(estimator: MultiViewClusterer, view: int | str) -> int:
+    """Return the place of a view of a fitted estimator, by its name or place."""
+    names = estimator.view_names_
+    if isinstance(view, str):
+        if view not in names:
+            raise ValueError(f"no view {view!r}; the views are {', '.join(names)}")
+        return names.index(view)
+    if not isinstance(view, Integral) or not 0 <= view < len(names):
+        raise ValueError(
+            f"view={view!r}; expected 0 to {len(names) - 1} or a name: {', '.join(names)}"
+        )
+    return int(view)
+
+
+def feature_name(estimator: MultiViewClusterer, view: int, place: int) -> str:
+    """Return the name of a feature of a fitted estimator, or its number if it has none."""
+    names = estimator.feature_names_in_[view]
+    return f"feature {place}" if names is None else str(names[place])

@@ -89,7 +89,9 @@ def test_a_weight_is_what_the_product_adds_to_the_prediction(order):
     views, _ = make_views(90, 3, (5, 4, 3), random_state=0)
     model = MMC(3, normalize=None, random_state=0).fit(list(views))
     for entry in model.explain(order, top=3):
-        at = [(model._place_of(view), int(name.split()[1])) for view, name in entry.features]
+        at = [
+            (model.view_names_.index(view), int(name.split()[1])) for view, name in entry.features
+        ]
         added = 0.0
         for size in range(order + 1):
             for some in combinations(at, size):
@@ -106,7 +108,7 @@ def test_an_orthogonal_indicator_is_read_by_its_centres():
     (entry, *_) = model.explain(1, top=1)
     [(view, name)] = entry.features
     samples = [np.zeros((2, width)) for width in model.n_features_in_]
-    samples[model._place_of(view)][1, int(name.split()[1])] = 1.0
+    samples[model.view_names_.index(view)][1, int(name.split()[1])] = 1.0
     nothing, single = model.transform(samples)
     readout = model._readout
     expected = (single - nothing) @ readout.rotation @ readout.centres[entry.cluster]
@@ -171,7 +173,7 @@ def test_dropped_features_do_not_take_part():
     assert any(dropped)
     for entry in model.explain(1, top=400):
         [(view, name)] = entry.features
-        assert int(name.split()[1]) not in dropped[model._place_of(view)]
+        assert int(name.split()[1]) not in dropped[model.view_names_.index(view)]
 
 
 def test_one_view_has_single_features():

@@ -45,10 +45,11 @@ def test_what_fit_warns_of_is_a_remark(plain, monkeypatch):
     assert "max_iter=1" in remarks[0]
 
 
-def test_columns_of_an_orthogonal_indicator_are_no_clusters(plain):
+def test_clusters_of_an_orthogonal_indicator_are_told_by_their_centres(plain):
     model = MMC(3, indicator="orthogonal", max_iter=300, tol=1e-2, random_state=0).fit(plain.views)
     reading = read(plain, model, [])
-    assert reading.cluster_lines == []
+    assert len(reading.cluster_lines) == 3
+    assert all(told.together for _, told in reading.cluster_lines)
     assert reading.n_drawn == 90
 
 

@@ -45,6 +45,8 @@ manyview fit news.npz -k 6 --gamma 0.1 --n-init 5 --out labels.csv --force
 
 manyview fit views.mat -k 10 --normalize columns --out - | sort -t, -k2n
 
+manyview fit news.npz -k 6 --explain features.csv
+
 manyview fit large.npz -k 100 --checkpoint fit.ckpt
 """
 )
@@ -144,9 +146,15 @@ def fit(
             "--out", "-o", metavar="FILE", help="CSV file of labels; - is standard output."
         ),
     ] = Path("labels.csv"),
-    force: Annotated[
-        bool, typer.Option("--force", "-f", help="Replace an older file of labels.")
-    ] = False,
+    explain: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="CSV file of the features, and pairs of them, that speak for each cluster.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", "-f", help="Replace older files.")] = False,
     rank: Annotated[
         int | None,
         typer.Option(
@@ -254,7 +262,7 @@ def fit(
         checkpoint=checkpoint,
         verbose=0 if quiet else 1,
     )
-    fit_file(data, out, model, force=force, quiet=quiet)
+    fit_file(data, out, model, explain=explain, force=force, quiet=quiet)
 
 
 app.command(help=COMPARE_HELP)(compare)

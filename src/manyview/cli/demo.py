@@ -10,7 +10,7 @@ from time import perf_counter
 from rich.console import Console
 
 from manyview import MMC
-from manyview.cli.labels_file import check_file
+from manyview.cli.outputs import check_file
 from manyview.cli.tables import (
     described,
     kept_features,

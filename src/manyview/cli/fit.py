@@ -8,8 +8,8 @@ from time import perf_counter
 from rich.console import Console
 
 from manyview import MMC
-from manyview.cli.labels_file import STDOUT, check_labels_path, write_labels
 from manyview.cli.named_data import find_dataset
+from manyview.cli.outputs import STDOUT, check_targets, write_combinations, write_labels
 from manyview.cli.tables import (
     SCORES,
     cluster_sizes,
@@ -26,7 +26,12 @@ from manyview.datasets import Dataset
 __all__ = ["fit_file"]
 
 
-def fit_file(data: str, out: Path, model: MMC, *, force: bool, quiet: bool) -> None:
+EXPLAINED = 10  # combinations of each order for each cluster
+
+
+def fit_file(
+    data: str, out: Path, model: MMC, *, explain: Path | None, force: bool, quiet: bool
+) -> None:
     """Cluster the samples of a file or set and write their labels.
 
     Parameters
@@ -37,13 +42,16 @@ def fit_file(data: str, out: Path, model: MMC, *, force: bool, quiet: bool) -> N
         Where the labels go.
     model : MMC
         The estimator, not yet fitted.
+    explain : Path or None
+        Where what speaks for each cluster goes, single features and pairs.
     force : bool
-        Whether an older file of labels may be replaced.
+        Whether older files may be replaced.
     quiet : bool
         Whether to say nothing but warnings and errors.
     """
     kept = None if model.checkpoint is None else Path(model.checkpoint)
-    check_labels_path(out, Path(data), checkpoint=kept, force=force)
+    targets = {"--out": out, "--explain": explain, "--checkpoint": kept}
+    check_targets(Path(data), targets, written=("--out", "--explain"), force=force)
     dataset = find_dataset(data)
     notes = new_console(stderr=True)
     if not quiet:
@@ -54,12 +62,19 @@ def fit_file(data: str, out: Path, model: MMC, *, force: bool, quiet: bool) -> N
     seconds = perf_counter() - start
     ids = dataset.sample_ids
     write_labels(out, model.labels_, None if ids is None else ids.tolist())
+    if explain is not None:
+        orders = range(1, min(2, model.n_views_) + 1)
+        found = [entry for order in orders for entry in model.explain(order, top=EXPLAINED)]
+        write_combinations(explain, sorted(found, key=lambda entry: entry.cluster))
     if not quiet:
         notes.print()
-        _summarise(new_console(stderr=out == STDOUT), model, dataset, out, seconds)
+        taken = STDOUT in (out, explain)
+        _summarise(new_console(stderr=taken), model, dataset, out, explain, seconds)
 
 
-def _summarise(console: Console, model: MMC, dataset: Dataset, out: Path, seconds: float) -> None:
+def _summarise(
+    console: Console, model: MMC, dataset: Dataset, out: Path, explain: Path | None, seconds: float
+) -> None:
     rows = [
         ("samples", str(len(model.labels_))),
         ("clusters", cluster_sizes(model.labels_, model.n_clusters)),
@@ -71,5 +86,7 @@ def _summarise(console: Console, model: MMC, dataset: Dataset, out: Path, second
         figures = zip(SCORES, scores(dataset.y, model.labels_), strict=True)
         told = ", ".join(f"{name} {figure}" for name, figure in figures)
         rows.append(("classes", f"{told} (scored only: they take no part in the fit)"))
-    rows.append(("labels", "standard output" if out == STDOUT else str(out)))
+    for name, path in (("labels", out), ("features", explain)):
+        if path is not None:
+            rows.append((name, "standard output" if path == STDOUT else str(path)))
     print_parts(console, kept_features(model), facts(rows))

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from manyview.base import feature_name, view_place
 from manyview.mmc.model import Factors
 
 if TYPE_CHECKING:
@@ -65,7 +66,7 @@ def combinations_of(
         views = range(model.n_views_)
     elif isinstance(views, str) or not isinstance(views, Sequence):
         views = [views]
-    places = sorted(set(map(model._place_of, views)))
+    places = sorted({view_place(model, view) for view in views})
     if not places:
         raise ValueError(f"views={views!r} has no view; expected some of {model.view_names_}")
     order = min(2, len(places)) if order is None else order
@@ -83,7 +84,7 @@ def combinations_of(
             cluster,
             weight,
             tuple(
-                (str(model.view_names_[view]), model._feature_name(view, place))
+                (str(model.view_names_[view]), feature_name(model, view, place))
                 for view, place in zip(chosen, features, strict=True)
             ),
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from manyview.base import MultiViewClusterer
+from manyview.base import MultiViewClusterer, feature_name, view_place
 from manyview.plotting.figure import given_or_new
 from manyview.plotting.style import BLUE
 
@@ -67,11 +67,11 @@ def plot_feature_weights(
         )
     if top < 1:
         raise ValueError(f"top={top}; expected at least 1")
-    at = estimator._place_of(view)
+    at = view_place(estimator, view)
     weights = np.linalg.norm(estimator.view_factors_[at][:-1], axis=1)  # the last row is the bias
     kept = int(np.count_nonzero(weights))
     shown = np.argsort(-weights, kind="stable")[: min(top, kept)]
-    texts = [estimator._feature_name(at, int(i)) for i in shown]
+    texts = [feature_name(estimator, at, int(i)) for i in shown]
 
     ax = given_or_new(ax, (6.0, 1.2 + 0.22 * max(len(shown), 4)))
     ax.barh(range(len(shown)), weights[shown], color=BLUE, height=0.75)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
-import numpy.typing as npt
 
+from manyview.base import feature_name
 from manyview.mmc import MMC
 
-__all__ = ["ViewFeatures", "cluster_weights", "view_features"]
+__all__ = ["ClusterFeatures", "ViewFeatures", "cluster_features", "view_features"]
 
 
 @dataclass(frozen=True)
@@ -24,41 +23,31 @@ class ViewFeatures:
         How many there are, and how many have a row other than zero in the view factor.
     top : list of (str, float)
         Those of the largest rows, with their norms over the largest one.
-    by_cluster : list of list of str
-        For each cluster, those that raise its prediction most.
     """
 
     view: str
     n_features: int
     n_kept: int
     top: list[tuple[str, float]]
-    by_cluster: list[list[str]]
 
 
-def cluster_weights(model: MMC, view: int) -> npt.NDArray[np.float64]:
-    """Return the weight of each single feature of a view in the prediction of each cluster.
+@dataclass(frozen=True)
+class ClusterFeatures:
+    """The features that raise the prediction of one cluster most.
 
-    The weight of feature ``i`` for cluster ``k`` is ``sum_r A[k, r] W_v[i, r] prod_u b_u[r]`` over
-    the other views ``u``, each represented by its bias row.
-
-    Parameters
+    Attributes
     ----------
-    model : MMC
-        Fitted.
-    view : int
-        Its position.
-
-    Returns
-    -------
-    ndarray of shape (n_features, n_clusters)
+    alone : list of list of str
+        Single features of each view.
+    together : list of tuple of (str, str)
+        Products of features of two views: the views and their features.
     """
-    factors = [np.asarray(factor, dtype=np.float64) for factor in model.view_factors_]
-    bias = prod((factor[-1] for at, factor in enumerate(factors) if at != view), start=1.0)
-    weights: npt.NDArray[np.float64] = factors[view][:-1] @ (model.cluster_factors_ * bias).T
-    return weights
+
+    alone: list[list[str]]
+    together: list[tuple[tuple[str, str], ...]]
 
 
-def view_features(model: MMC, view: int, *, most: int = 12, each: int = 5) -> ViewFeatures:
+def view_features(model: MMC, view: int, *, most: int = 12) -> ViewFeatures:
     """Return what a fitted model keeps of a view.
 
     Parameters
@@ -69,27 +58,46 @@ def view_features(model: MMC, view: int, *, most: int = 12, each: int = 5) -> Vi
         Its position.
     most : int
         How many features of the largest rows are named.
-    each : int
-        How many are named for each cluster; 0 leaves clusters out.
 
     Returns
     -------
     ViewFeatures
     """
     norms = np.linalg.norm(model.view_factors_[view][:-1], axis=1)
-    names = model.feature_names_in_[view]
-
-    def name(at: int) -> str:
-        return f"feature {at}" if names is None else str(names[at])
-
     largest = [int(at) for at in np.argsort(-norms, kind="stable")[:most] if norms[at] > 0]
     return ViewFeatures(
         str(model.view_names_[view]),
         len(norms),
         int(np.count_nonzero(norms)),
-        [(name(at), float(norms[at] / norms[largest[0]])) for at in largest],
-        [
-            [name(int(at)) for at in np.argsort(-weights, kind="stable")[:each] if weights[at] > 0]
-            for weights in (cluster_weights(model, view).T if each else ())
-        ],
+        [(feature_name(model, view, at), float(norms[at] / norms[largest[0]])) for at in largest],
     )
+
+
+def cluster_features(model: MMC, *, each: int = 5, pairs: int = 3) -> list[ClusterFeatures]:
+    """Return what speaks for each cluster of a fitted model.
+
+    Parameters
+    ----------
+    model : MMC
+        Fitted.
+    each : int
+        How many single features of a view are named.
+    pairs : int
+        How many products are named.
+
+    Returns
+    -------
+    list of ClusterFeatures
+        One for each cluster.
+    """
+    found = [
+        ClusterFeatures([[] for _ in range(model.n_views_)], []) for _ in range(model.n_clusters)
+    ]
+    for view in range(model.n_views_):
+        for entry in model.explain(1, top=each, views=view):
+            [(_, feature)] = entry.features
+            found[entry.cluster].alone[view].append(feature)
+    if model.n_views_ > 1:
+        for entry in model.explain(2, top=pairs):
+            found[entry.cluster].together.append(entry.features)
+    return found

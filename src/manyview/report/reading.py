@@ -15,7 +15,12 @@ from manyview.metrics import score_all
 from manyview.mmc import MMC
 from manyview.report.charts import Chart
 from manyview.report.contingency import Contingency, contingency
-from manyview.report.features import ViewFeatures, view_features
+from manyview.report.features import (
+    ClusterFeatures,
+    ViewFeatures,
+    cluster_features,
+    view_features,
+)
 from manyview.report.placement import places
 from manyview.report.text import plotly_text
 
@@ -59,6 +64,7 @@ class Reading:
         Places of samples.
     n_drawn, n_samples : int
     views : list of ViewFeatures
+    clusters : list of ClusterFeatures
     """
 
     params: str
@@ -74,14 +80,13 @@ class Reading:
     n_drawn: int
     n_samples: int
     views: list[ViewFeatures]
+    clusters: list[ClusterFeatures]
 
     @property
-    def cluster_lines(self) -> list[tuple[str, list[list[str]]]]:
-        """For each cluster, its title and the features of every view that speak for it."""
-        if not self.views[0].by_cluster:
-            return []
+    def cluster_lines(self) -> list[tuple[str, ClusterFeatures]]:
+        """For each cluster, its title and the features that speak for it."""
         return [
-            (cluster_title(self, at), [view.by_cluster[cluster] for view in self.views])
+            (cluster_title(self, at), self.clusters[cluster])
             for at, cluster in enumerate(self.table.clusters[: self.n_columns])
         ]
 
@@ -154,8 +159,6 @@ def read(
     names = [class_name(dataset, label) for label in table.classes]
     rows = _drawn(len(labels), most_points)
     defaults = MMC(model.n_clusters).get_params()
-    views = range(len(dataset.views))
-    each = 5 if model.indicator == "discrete" else 0  # columns of others are no clusters
     return Reading(
         params=", ".join(
             f"{name}={value if np.ndim(value) == 0 else 'given'}"
@@ -173,7 +176,8 @@ def read(
         map=_map(dataset, model, table, names, rows),
         n_drawn=len(rows),
         n_samples=len(labels),
-        views=[view_features(model, view, each=each) for view in views],
+        views=[view_features(model, view) for view in range(model.n_views_)],
+        clusters=cluster_features(model),
     )
 
 

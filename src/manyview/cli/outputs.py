@@ -1,0 +1,119 @@
+"""The files that a fit leaves, each written whole or not at all."""
+
+from __future__ import annotations
+
+import csv
+import io
+import sys
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyview.datasets.atomic import whole_file
+from manyview.mmc.explain import Combination
+
+__all__ = ["STDOUT", "check_file", "check_targets", "write_combinations", "write_labels"]
+
+STDOUT = Path("-")
+
+
+def check_targets(
+    data: Path, targets: Mapping[str, Path | None], *, written: Sequence[str], force: bool
+) -> None:
+    """Raise unless all results can be written, before any time is spent on making them.
+
+    Parameters
+    ----------
+    data : Path
+        The data that they are made from, which they must not replace.
+    targets : mapping of str to Path or None
+        Where they are to go, by option; None for those that are not wanted.
+    written : sequence of str
+        Options whose files are made anew, so that older ones are in the way.
+    force : bool
+        Whether a file may be replaced.
+    """
+    given = {option: path for option, path in targets.items() if path is not None}
+    for (option, path), (other, same) in combinations(given.items(), 2):
+        if path.resolve() == same.resolve():
+            raise ValueError(
+                f"{option} and {other} name the same file {path}; give another {option}"
+            )
+    for option in written:
+        if option in given and given[option] != STDOUT:
+            _check_target(given[option], data, option, force=force)
+
+
+def _check_target(path: Path, data: Path, option: str, *, force: bool) -> None:
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; expected the name of a file for {option}")
+    if path.exists():
+        if not path.is_file():
+            raise ValueError(f"{path} is not a regular file; use {option} - for standard output")
+        if data.exists() and path.samefile(data):
+            raise ValueError(f"{option} would replace the data {data}; give another {option}")
+        if not force:
+            raise FileExistsError(f"{path} exists; give another {option}, or --force to replace it")
+    # through a link, results go where it points
+    folder = path.resolve().parent
+    if data.is_dir() and folder == data.resolve():
+        raise ValueError(f"{option} would lie among the views in {data}; give another {option}")
+    if not folder.is_dir():
+        raise FileNotFoundError(f"no folder {folder} to write {path.name} in")
+    _check_folder(folder)
+
+
+def check_file(path: Path) -> None:
+    """Raise unless a file can be written at a path."""
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise ValueError(f"{path}: the folder does not exist")
+    if path.is_dir():
+        raise ValueError(f"{path} is a folder; expected a file to write")
+    _check_folder(folder)
+
+
+def _check_folder(folder: Path) -> None:
+    """Raise unless files can be written in a folder."""
+    try:
+        # permissions do not tell all: a file system may be read-only, or full
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        raise PermissionError(f"cannot write in folder {folder}: {error.strerror}") from error
+
+
+def write_labels(
+    path: Path, labels: npt.NDArray[np.integer[Any]], ids: Sequence[str] | None = None
+) -> None:
+    """Write the cluster of each sample, by its id or number, as CSV; ``-`` is standard output."""
+    names = range(labels.size) if ids is None else ids
+    _write(path, ("sample", "cluster"), zip(names, labels.tolist(), strict=True))
+
+
+def write_combinations(path: Path, found: Sequence[Combination]) -> None:
+    """Write what speaks for each cluster as CSV, a combination a line; ``-`` is standard output."""
+    most = max((len(entry.features) for entry in found), default=1)
+    columns = (f"{what}_{at}" for at in range(1, most + 1) for what in ("view", "feature"))
+    rows = ((entry.cluster, f"{entry.weight:.6g}", *chain(*entry.features)) for entry in found)
+    padded = ((*row, *[""] * (2 + 2 * most - len(row))) for row in rows)
+    _write(path, ("cluster", "weight", *columns), padded)
+
+
+def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+    made = io.StringIO()
+    writer = csv.writer(made, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
+    text = made.getvalue()
+    if path == STDOUT:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+        return
+    with whole_file(path) as file:
+        file.write(text.encode())
