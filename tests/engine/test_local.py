@@ -209,3 +209,20 @@ def test_half_precision_is_widened_exactly():
 def test_threads_by_default_are_those_of_blas():
     with threadpool_limits(1, user_api="blas"):
         assert blas_threads() == 1
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 27, 28, 29, 70, 1001])
+def test_blocks_are_of_a_size_and_can_be_shared(monkeypatch, n):
+    monkeypatch.setattr(local, "_BLOCK_ROWS", (7, 7))
+    blocks = local._row_slices(as_views([np.zeros((n, 3))], warn_of_constant=False))
+    sizes = [block.stop - block.start for block in blocks]
+    assert [block.start for block in blocks] == [0, *np.cumsum(sizes)[:-1]]
+    assert sum(sizes) == n
+    assert 1 <= min(sizes) <= max(sizes) <= min(min(sizes) + 1, 7)
+    assert len(blocks) <= 2 or len(blocks) % 4 == 0
+
+
+def test_blocks_are_no_more_than_the_samples(monkeypatch):
+    monkeypatch.setattr(local, "_MOST_BYTES", 1)
+    views = as_views([np.zeros((3, 2))], warn_of_constant=False)
+    assert local._row_slices(views) == [slice(0, 1), slice(1, 2), slice(2, 3)]

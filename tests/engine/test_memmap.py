@@ -146,7 +146,7 @@ def test_a_fit_of_four_times_the_memory_it_may_take(tmp_path, monkeypatch):
     assert limit_bites
     monkeypatch.setattr("manyview.mmc.init.N_LANDMARKS", 200)
     monkeypatch.setattr("manyview.engine.local._BLOCK_BYTES", 1 << 20)
-    expected = fitted(views, max_iter=2)
+    expected = fitted(views, max_iter=2, n_jobs=1)
     np.testing.assert_array_equal(labels, expected.labels_)
     np.testing.assert_allclose(objective, expected.objective_, rtol=1e-6)
     np.testing.assert_array_equal(predicted, expected.predict(views))

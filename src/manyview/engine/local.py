@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from itertools import pairwise
+from math import ceil
 from typing import Any, TypeVar
 
 import numpy as np
@@ -31,6 +33,7 @@ Matrix = npt.NDArray[np.floating[Any]]
 _BLOCK_BYTES = 4 << 20
 _BLOCK_ROWS = (512, 8192)
 _MOST_BYTES = 256 << 20  # of a block of rows that are very wide
+_SHARED = 4  # blocks are a multiple of this, whatever the threads are: sums must not depend on them
 
 
 class LocalEngine(Engine):
@@ -207,7 +210,11 @@ def _row_slices(views: Views) -> list[slice]:
     )
     rows = int(np.clip(_BLOCK_BYTES / max(widest, 1.0), *_BLOCK_ROWS))
     rows = max(1, min(rows, int(_MOST_BYTES / max(widest, 1.0))))
-    return [slice(n, min(n + rows, views.n_samples)) for n in range(0, views.n_samples, rows)]
+    # as many blocks as threads can share, all of a size: at the end none is left alone with one
+    count = ceil(views.n_samples / rows)
+    count = min(ceil(count / _SHARED) * _SHARED if count > 2 else count, views.n_samples)
+    ends = [round(views.n_samples * part / count) for part in range(count + 1)]
+    return [slice(begin, end) for begin, end in pairwise(ends)]
 
 
 def _in_precision(array: Any, dtype: np.dtype[Any]) -> Any:

@@ -258,15 +258,18 @@ def _prepared(view: RowView, columns: tuple[Array, Array] | None, widths: Array)
         return _prepared_entries(view, columns, widths)
     xp = namespace(view.x)
     x = view.in_precision(xp.result_type(view.x, widths)).x
+    # rows are copied once, and multiplied in place from then on
     if columns is not None:
         centre, width = columns
-        x = (x - centre) * (width * widths)
+        x = x - centre
+        x *= width * widths
+    elif view.scale is not None:
+        # before anything is multiplied: products of raw rows may overflow
+        x = x * view.scale[:, None]
+        x *= widths
     else:
-        if view.scale is not None:
-            # before anything is multiplied: products of raw rows may overflow
-            x = x * view.scale[:, None]
         x = x * widths
-    x = x * _inverse_lengths(xp.sum(x * x, axis=1), view.scale)[:, None]
+    x *= _inverse_lengths(xp.sum(x * x, axis=1), view.scale)[:, None]
     return _Rows(x, None, None, None)
 
 
