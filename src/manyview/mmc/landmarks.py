@@ -7,17 +7,16 @@ never formed, and nothing but the embedding of a sample stays with the sample.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.linalg
 
-from manyview.engine import Block, Engine, RowView, Update
+from manyview.engine import Block, Engine, RowView, Sums, Update
 from manyview.engine.arrays import (
     Array,
     as_dtype,
@@ -118,10 +117,9 @@ def embed_by_landmarks(
     search = Search.of(engine, landmarks, count, widths, order=order)
     weights = _summing_to_one(count)
     part, seed = min(1.0, EMBEDDING * size / engine.n_samples), int(rng.integers(2**31 - 1))
-    (gram,) = engine.update(_gram_kernel, search, weights, size, engine.dtype, part, seed)
+    (gram,) = engine.sum(_gram_kernel, search, weights, size, engine.dtype, part, seed)
     readout = _readout(to_numpy(gram), n_clusters)
-    engine.update(_embed_kernel, search, weights, readout, part, seed)
-    engine.forget("near")
+    engine.update(_embed_kernel, search, weights, readout)
 
 
 def clearest_look(
@@ -203,21 +201,6 @@ def _readout(gram: Matrix, n_clusters: int) -> Matrix:
     return np.asarray(scale[:, None] * vectors[:, kept] * weights[kept] / np.sqrt(values[kept]))
 
 
-def _parted(block: Block, part: float, seed: int) -> tuple[Array, Array]:
-    """Return the places of a random part of the rows, and those of the others."""
-    x = block.views[0].x
-    drawn = uniform_of_rows(block.numbers(x.data if is_sparse(x) else x), seed) < part
-    xp = namespace(drawn)
-    return xp.nonzero(drawn)[0], xp.nonzero(~drawn)[0]
-
-
-def _nearest_of_some(block: Block, rows: Array, search: Search) -> Iterator[Array]:
-    """Yield the nearest landmarks of some rows, chunk by chunk; none where there are no rows."""
-    # before anything is returned: which views a kernel asks for may be seen by a few rows
-    some = Block(slice(0, rows.shape[0]), [view.take(rows) for view in block.views])
-    return nearest_chunks(some, search)
-
-
 def _gram_kernel(
     block: Block,
     search: Search,
@@ -226,32 +209,31 @@ def _gram_kernel(
     dtype: np.dtype[Any],
     part: float,
     seed: int,
-) -> Update:
-    """Sum ``Z'Z`` over a random part of the rows, and keep their nearest landmarks."""
-    chosen, _ = _parted(block, part, seed)
-    parts = list(_nearest_of_some(block, chosen, search))
-    if not parts:
-        return {"near": None}, (placed_like(np.zeros((n_landmarks, n_landmarks)), chosen),)
+) -> Sums:
+    """Sum ``Z'Z`` over a random part of the rows."""
+    x = block.views[0].x
+    drawn = uniform_of_rows(block.numbers(x.data if is_sparse(x) else x), seed)
+    (chosen,) = namespace(drawn).nonzero(drawn < part)
+    # before anything is returned: which views a kernel asks for may be seen by a few rows
+    some = Block(slice(0, chosen.shape[0]), [view.take(chosen) for view in block.views])
+    if not chosen.shape[0]:
+        return (placed_like(np.zeros((n_landmarks, n_landmarks)), drawn),)
+    parts = list(nearest_chunks(some, search))
     near = namespace(parts[0]).concat(parts, axis=0)
     if in_memory(near):
         z = weighted_links(to_numpy(near), to_numpy(weights), n_landmarks)
-        return {"near": near}, ((z.T @ z).toarray(),)
+        return ((z.T @ z).toarray(),)
     # dense, in the precision of the views: sparse products are slow elsewhere
     z = scattered(near, as_dtype(weights, dtype), n_landmarks)
-    return {"near": near}, (as_dtype(z.T @ z, np.float64),)
+    return (as_dtype(z.T @ z, np.float64),)
 
 
-def _embed_kernel(
-    block: Block, search: Search, weights: Array, readout: Array, part: float, seed: int
-) -> Update:
-    chosen, others = _parted(block, part, seed)
-    known = block.state["near"]
+def _embed_kernel(block: Block, search: Search, weights: Array, readout: Array) -> Update:
     # landmarks of few samples at a time: those of all may be more than the views
-    chunks = chain([] if known is None else [known], _nearest_of_some(block, others, search))
+    chunks = nearest_chunks(block, search)
     parts = [_weighted(near, weights, readout) for near in chunks]
     xp = namespace(parts[0])
-    in_turn = xp.argsort(xp.concat([chosen, others]))
-    embedded = xp.take(xp.concat(parts, axis=0), in_turn, axis=0)
+    embedded = xp.concat(parts, axis=0)
     lengths = xp.sqrt(xp.sum(embedded * embedded, axis=1))[:, None]
     lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
     return {"embedding": embedded / lengths}, ()
