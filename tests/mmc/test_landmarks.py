@@ -61,6 +61,12 @@ class TestByAFewSamples:
         monkeypatch.setattr(module, "EMBEDDING", 5)
         assert np.abs(self.embedded(seed=1) - self.embedded()).max() > 1e-3
 
+    def test_is_the_same_where_neighbours_are_not_kept(self, monkeypatch):
+        monkeypatch.setattr(module, "EMBEDDING", 5)
+        kept = self.embedded()
+        monkeypatch.setattr(module, "MOST_KEPT", 0)
+        np.testing.assert_array_equal(self.embedded(), kept)
+
     def test_does_not_depend_on_the_blocks(self, monkeypatch):
         monkeypatch.setattr(module, "EMBEDDING", 5)
         whole = self.embedded()

@@ -33,6 +33,7 @@ from manyview.mmc.clearest import Seen, cut
 from manyview.mmc.graph import (
     FEWEST,
     Search,
+    find_nearest,
     halfway_widths,
     harmonic_weights,
     nearest_chunks,
@@ -46,6 +47,7 @@ Matrix = npt.NDArray[np.floating[Any]]
 
 SAMPLED = 2  # times as many samples as landmarks, of which is asked how far to look
 EMBEDDING = 10  # times as many, of which the eigenvectors are
+MOST_KEPT = 32  # nearest landmarks of a sample that are kept with it; more are found anew
 
 
 @dataclass(frozen=True)
@@ -114,12 +116,17 @@ def embed_by_landmarks(
     look = clearest_look(engine, landmarks, n_clusters, rng, looks, order=order)
     size, widths = _size(landmarks), look.widths(engine)
     count = look.count(size, n_clusters)
-    search = Search.of(engine, landmarks, count, widths, order=order)
+    search = None
+    if count <= MOST_KEPT:
+        find_nearest(engine, landmarks, count, widths, order=order)
+    else:
+        search = Search.of(engine, landmarks, count, widths, order=order)
     weights = _summing_to_one(count)
     part, seed = min(1.0, EMBEDDING * size / engine.n_samples), int(rng.integers(2**31 - 1))
     (gram,) = engine.sum(_gram_kernel, search, weights, size, engine.dtype, part, seed)
     readout = _readout(to_numpy(gram), n_clusters)
     engine.update(_embed_kernel, search, weights, readout)
+    engine.forget("near")
 
 
 def clearest_look(
@@ -203,23 +210,26 @@ def _readout(gram: Matrix, n_clusters: int) -> Matrix:
 
 def _gram_kernel(
     block: Block,
-    search: Search,
+    search: Search | None,
     weights: Array,
     n_landmarks: int,
     dtype: np.dtype[Any],
     part: float,
     seed: int,
 ) -> Sums:
-    """Sum ``Z'Z`` over a random part of the rows."""
-    x = block.views[0].x
-    drawn = uniform_of_rows(block.numbers(x.data if is_sparse(x) else x), seed)
+    """Sum ``Z'Z`` over a random part of the rows; without a search, by the landmarks kept."""
+    like = block.state["near"] if search is None else block.views[0].x
+    drawn = uniform_of_rows(block.numbers(like.data if is_sparse(like) else like), seed)
     (chosen,) = namespace(drawn).nonzero(drawn < part)
-    # before anything is returned: which views a kernel asks for may be seen by a few rows
-    some = Block(slice(0, chosen.shape[0]), [view.take(chosen) for view in block.views])
-    if not chosen.shape[0]:
-        return (placed_like(np.zeros((n_landmarks, n_landmarks)), drawn),)
-    parts = list(nearest_chunks(some, search))
-    near = namespace(parts[0]).concat(parts, axis=0)
+    if search is None:
+        near = namespace(like).take(like, chosen, axis=0)
+    else:
+        # before anything is returned: which views a kernel asks for may be seen by a few rows
+        some = Block(slice(0, chosen.shape[0]), [view.take(chosen) for view in block.views])
+        if not chosen.shape[0]:
+            return (placed_like(np.zeros((n_landmarks, n_landmarks)), drawn),)
+        parts = list(nearest_chunks(some, search))
+        near = namespace(parts[0]).concat(parts, axis=0)
     if in_memory(near):
         z = weighted_links(to_numpy(near), to_numpy(weights), n_landmarks)
         return ((z.T @ z).toarray(),)
@@ -228,9 +238,9 @@ def _gram_kernel(
     return (as_dtype(z.T @ z, np.float64),)
 
 
-def _embed_kernel(block: Block, search: Search, weights: Array, readout: Array) -> Update:
+def _embed_kernel(block: Block, search: Search | None, weights: Array, readout: Array) -> Update:
     # landmarks of few samples at a time: those of all may be more than the views
-    chunks = nearest_chunks(block, search)
+    chunks = [block.state["near"]] if search is None else nearest_chunks(block, search)
     parts = [_weighted(near, weights, readout) for near in chunks]
     xp = namespace(parts[0])
     embedded = xp.concat(parts, axis=0)
