@@ -27,7 +27,7 @@ from benchmarks import (
     versus_minibatch,
     versus_mvlearn,
 )
-from benchmarks.measure import Measurement
+from benchmarks.measure import Measurement, add_parts
 
 PARTS = {
     "hot_loop": hot_loop.run,
@@ -45,12 +45,9 @@ PARTS = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; or all")
+    add_parts(parser, PARTS)
     parser.add_argument("--json", type=Path, default=Path("benchmarks/results/speed.json"))
     options = parser.parse_args()
-    unknown = [part for part in options.parts if part not in PARTS]
-    if unknown:
-        parser.error(f"no such part: {', '.join(unknown)}")
     measurements: list[Measurement] = []
     for part in options.parts or PARTS:
         for measurement in PARTS[part]():

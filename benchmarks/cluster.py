@@ -26,7 +26,7 @@ from distributed import Client, LocalCluster, wait
 from sklearn.exceptions import ConvergenceWarning
 
 from benchmarks.__main__ import _line
-from benchmarks.measure import Measurement
+from benchmarks.measure import Measurement, add_parts
 from manyview import MMC
 from manyview.engine.dask_run import Cluster
 
@@ -148,12 +148,9 @@ PARTS: dict[str, Callable[[float], Iterator[Measurement]]] = {
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; or all")
+    add_parts(parser, PARTS)
     parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of samples")
     options = parser.parse_args()
-    unknown = [part for part in options.parts if part not in PARTS]
-    if unknown:
-        parser.error(f"no such part: {', '.join(unknown)}")
     missed = 0
     for part in options.parts or PARTS:
         for measurement in PARTS[part](options.scale):

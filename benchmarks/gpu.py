@@ -29,7 +29,7 @@ from sklearn.metrics import adjusted_rand_score
 from torch.nn.functional import linear
 
 import manyview
-from benchmarks.measure import Measurement, data_dir
+from benchmarks.measure import Measurement, add_parts, data_dir
 from manyview import MMC, as_views
 from manyview.engine import arrays
 from manyview.engine.torch import TorchEngine
@@ -353,14 +353,11 @@ def main() -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; or all")
+    add_parts(parser, PARTS)
     parser.add_argument("--small", action="store_true", help="small sizes, no bounds")
     parser.add_argument("--json", type=Path, help="where to write the measurements")
     parser.add_argument("--data", type=Path, help="mnist70k.npz, if not in MANYVIEW_DATA")
     options = parser.parse_args()
-    unknown = [part for part in options.parts if part not in PARTS]
-    if unknown:
-        parser.error(f"no such part: {', '.join(unknown)}")
     bench = Bench(small=options.small, data=options.data)
     if not bench.on_device and not bench.small:
         parser.error("torch sees no CUDA device; --small runs small sizes on the CPU")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -64,3 +65,17 @@ def exponent(sizes: list[int], seconds: list[float]) -> float:
 def data_dir() -> Path | None:
     folder = os.environ.get("MANYVIEW_DATA")
     return Path(folder) if folder and Path(folder).is_dir() else None
+
+
+def add_parts(parser: ArgumentParser, known: Iterable[str]) -> None:
+    """Let a command take names of its parts, all by default."""
+    names = list(known)
+
+    # argparse's own choices refuse an empty list
+    def part(name: str) -> str:
+        if name not in names:
+            raise ArgumentTypeError(f"no such part: {name}; expected some of {', '.join(names)}")
+        return name
+
+    told = f"of {', '.join(names)}; or all"
+    parser.add_argument("parts", nargs="*", type=part, metavar="PART", help=told)

@@ -108,6 +108,6 @@ def method_named(name: str) -> Method:
     if name.lower() in known:
         return known[name.lower()]
     near = get_close_matches(name.lower(), known, n=1)
-    hint = f"did you mean {known[near[0]].name}? " if near else ""
+    hint = f"; did you mean {known[near[0]].name}?" if near else "."
     names = ", ".join(method.name for method in known.values())
-    raise ValueError(f"no method {name!r}; {hint}The methods are {names}")
+    raise ValueError(f"no method {name!r}{hint} The methods are {names}")
