@@ -338,7 +338,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
         `transform` is a sum over products of features of different views, each product with a
         weight for every cluster; these are the largest. They refer to features as fit scales
-        them, and to the scale of `transform`, which is smaller for larger clusters.
+        them, and to the scale of `transform`, which is smaller for larger clusters. With the
+        orthogonal indicator a cluster is read by the inner product with its centre.
 
         Parameters
         ----------
