@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any, NoReturn
@@ -453,7 +454,8 @@ def test_one_view_has_no_second_column_of_features(tmp_path: Path, out: Path) ->
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("labels.csv", "--out and --explain name the same file"),
+        ("labels.csv", "--out and --explain name the same file .*; give another --explain"),
+        ("some.npz", "--explain would replace the data"),
         ("older.csv", r"older\.csv exists; give another --explain, or --force"),
         ("missing/features.csv", r"no folder .*missing to write features\.csv in"),
     ],
@@ -463,8 +465,37 @@ def test_a_bad_target_of_features_is_refused_before_work_begins(
 ) -> None:
     (tmp_path / "older.csv").write_text("precious")
     monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
-    assert_refused(run_fit(data, out, "--explain", tmp_path / name), message)
+    target = data if name == data.name else tmp_path / name
+    assert_refused(run_fit(data, out, "--explain", target), message)
     assert (tmp_path / "older.csv").read_text() == "precious"
+
+
+def test_labels_and_features_cannot_both_go_to_standard_output(data: Path) -> None:
+    assert_refused(run_fit(data, "-", "--explain", "-"), "--explain are both standard output")
+
+
+def test_names_that_csv_and_utf8_cannot_hold_as_they_are(tmp_path: Path, out: Path) -> None:
+    views, _ = make_views(60, 3, (4, 4), random_state=0)
+    odd = ['a,"b"', "line\nbreak", "carriage\rreturn", "half \ud83d"]
+    write_views(tmp_path / "odd.npz", replace(views, feature_names=(np.array(odd),) * 2))
+    features = tmp_path / "features.csv"
+    assert run_fit(tmp_path / "odd.npz", out, "--explain", features, k=3).exit_code == 0
+    with features.open(newline="", encoding="utf-8") as file:
+        columns, *rows = csv.reader(file)
+    assert {len(row) for row in rows} == {len(columns)} == {6}
+    assert {row[3] for row in rows} == {*odd[:3], "half ?"}
+
+
+def test_a_reader_that_leaves_early_does_not_cost_the_other_file(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object) -> NoReturn:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("manyview.cli.fit.write_labels", closed)
+    features = tmp_path / "features.csv"
+    assert run_fit(data, "-", "--explain", features).exit_code != 0
+    assert features.exists()
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,8 @@ def view_place(estimator: MultiViewClusterer, view: int | str) -> int:
         if view not in names:
             raise ValueError(f"no view {view!r}; the views are {', '.join(names)}")
         return names.index(view)
-    if not isinstance(view, Integral) or not 0 <= view < len(names):
+    whole = isinstance(view, Integral) and not isinstance(view, bool)
+    if not whole or not 0 <= view < len(names):
         raise ValueError(
             f"view={view!r}; expected 0 to {len(names) - 1} or a name: {', '.join(names)}"
         )

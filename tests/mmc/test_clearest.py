@@ -51,6 +51,23 @@ class TestClearest:
         labels = clearest_labels([blocks(OTHER, 0.9), blocks(small, 0.01)], 3, rng)
         assert clustering_accuracy(small, labels) == 1.0
 
+    @pytest.mark.parametrize(
+        ("within", "cuts", "taken"),
+        [
+            (0.7, (0.3, 0.32), True),
+            (0.8, (0.3, 0.32), False),
+            (0.3, (0.06, 0.08), True),
+            (0.4, (0.32, 0.4), False),  # a link leads out 1.4 times as often as it stays
+            (0.01, (0.8, 0.9), False),  # as few links hold together as that
+            (0.01, (0.0, 0.0), True),
+            (0.01, (0.0, 0.1), False),
+            (0.01, (1.0, 1.0), True),
+        ],
+    )
+    def test_the_more_links_are_cut_the_clearer_it_has_to_be(self, within, cuts, taken):
+        first, later = module.Seen(np.array([0]), 1.0), module.Seen(np.array([1]), within)
+        assert later.is_clearer(first, lambda labels: cuts[labels[0]]) == taken
+
     @pytest.mark.parametrize(("n_clusters", "n_init"), [(3, 30), (20, 15), (40, 10)])
     def test_k_means_has_the_fewer_starts_the_more_clusters(
         self, rng, monkeypatch, n_clusters, n_init

@@ -1,3 +1,4 @@
+from copy import copy
 from itertools import combinations, product
 
 import numpy as np
@@ -5,12 +6,11 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from manyview import MMC
 from manyview.datasets import make_views
 from manyview.mmc import explain
-from manyview.mmc.model import Factors
 
 
 @pytest.fixture(scope="module")
@@ -24,26 +24,31 @@ def plain():
     return MMC(3, random_state=0).fit(dict(zip(("first", "second"), frames, strict=True)))
 
 
-def made(seed, widths, rank=3, n_clusters=2):
+def made(seed, widths, rank=3):
     rng = np.random.default_rng(seed)
-    views = tuple(rng.standard_normal((width + 1, rank)) for width in widths)
-    for factor in views:
+    factors = [rng.standard_normal((width + 1, rank)) for width in widths]
+    for factor in factors:
         factor[rng.random(len(factor)) < 0.2] = 0.0
-    return Factors(views, rng.standard_normal((n_clusters, rank)))
+    return factors, rng.standard_normal(rank)
 
 
-def by_hand(factors, cluster, views, order):
+def by_hand(factors, weights, order):
     """Return all combinations with a weight above zero, largest first."""
     found = []
-    for chosen in combinations(views, order):
-        for places in product(*(range(len(factors.views[view]) - 1) for view in chosen)):
-            rows = [factor[-1] for factor in factors.views]
+    for chosen in combinations(range(len(factors)), order):
+        for places in product(*(range(len(factors[view]) - 1) for view in chosen)):
+            rows = [factor[-1] for factor in factors]
             for view, place in zip(chosen, places, strict=True):
-                rows[view] = factors.views[view][place]
-            weight = np.prod([factors.clusters[cluster], *rows], axis=0).sum()
+                rows[view] = factors[view][place]
+            weight = np.prod([weights, *rows], axis=0).sum()
             if weight > 0:
-                found.append((weight, chosen, places))
+                found.append((weight, tuple(zip(chosen, places, strict=True))))
     return sorted(found, reverse=True)
+
+
+def found_in(factors, weights, order, top):
+    kept = [explain.Kept.of(factor) for factor in factors]
+    return explain.strongest(kept, weights, range(len(factors)), order, top)
 
 
 @given(
@@ -52,67 +57,71 @@ def by_hand(factors, cluster, views, order):
     top=st.integers(1, 12),
 )
 def test_what_is_found_are_the_largest_entries_of_the_tensor(seed, widths, top):
-    factors = made(seed, widths)
-    views = range(len(widths))
+    factors, weights = made(seed, widths)
     for order in range(1, len(widths) + 1):
-        expected = by_hand(factors, 1, views, order)[:top]
-        found = explain.strongest(factors, 1, views, order, top)
-        np.testing.assert_allclose([w for w, *_ in found], [w for w, *_ in expected], rtol=1e-9)
-        assert [parts for _, *parts in found] == [list(parts) for _, *parts in expected]
+        expected = by_hand(factors, weights, order)[:top]
+        found = found_in(factors, weights, order, top)
+        np.testing.assert_allclose([w for w, _ in found], [w for w, _ in expected], rtol=1e-9)
+        assert [places for _, places in found] == [places for _, places in expected]
 
 
 def test_rows_are_taken_some_at_a_time(monkeypatch):
-    factors = made(1, (40, 30))
-    whole = explain.strongest(factors, 0, (0, 1), 2, 25)
+    factors, weights = made(1, (40, 30))
+    whole = found_in(factors, weights, 2, 25)
+    assert len(whole) == 25
     monkeypatch.setattr(explain, "_AT_ONCE", 64)
-    assert explain.strongest(factors, 0, (0, 1), 2, 25) == whole
+    assert found_in(factors, weights, 2, 25) == whole
 
 
 def test_bounds_spare_most_of_the_work(monkeypatch):
     # a loud feature in each view: products of the others cannot come near
     rng = np.random.default_rng(0)
-    views = [rng.uniform(0.5, 1.0, (200, 4)) for _ in range(3)]
-    for factor in views:
+    factors = [rng.uniform(0.5, 1.0, (200, 4)) for _ in range(3)]
+    for factor in factors:
         factor[7] *= 100.0
     calls = []
     offer = explain._Best.offer
     monkeypatch.setattr(
         explain._Best, "offer", lambda self, *args: (calls.append(1), offer(self, *args))
     )
-    found = explain.strongest(Factors(tuple(views), np.ones((1, 4))), 0, (0, 1, 2), 3, 1)
-    assert found[0][2] == (7, 7, 7)
+    [(_, places)] = found_in(factors, np.ones(4), 3, 1)
+    assert places == ((0, 7), (1, 7), (2, 7))
     assert len(calls) == 1
 
 
+def added_by(model, entry, read):
+    """Return what the product of features alone adds to a reading of the prediction."""
+    added = 0.0
+    for size in range(len(entry.places) + 1):
+        for some in combinations(entry.places, size):
+            sample = [np.zeros((1, width)) for width in model.n_features_in_]
+            for view, place in some:
+                sample[view][0, place] = 1.0
+            added += (-1) ** (len(entry.places) - size) * read(model.transform(sample)[0])
+    return added
+
+
 @pytest.mark.parametrize("order", [1, 2, 3])
-def test_a_weight_is_what_the_product_adds_to_the_prediction(order):
+@pytest.mark.parametrize("penalty", ["l21", "frobenius"])
+def test_a_weight_is_what_the_product_adds_to_the_prediction(order, penalty):
     views, _ = make_views(90, 3, (5, 4, 3), random_state=0)
-    model = MMC(3, normalize=None, random_state=0).fit(list(views))
-    for entry in model.explain(order, top=3):
-        at = [
-            (model.view_names_.index(view), int(name.split()[1])) for view, name in entry.features
-        ]
-        added = 0.0
-        for size in range(order + 1):
-            for some in combinations(at, size):
-                sample = [np.zeros((1, width)) for width in model.n_features_in_]
-                for view, place in some:
-                    sample[view][0, place] = 1.0
-                added += (-1) ** (order - size) * model.transform(sample)[0, entry.cluster]
+    model = MMC(3, normalize=None, penalty=penalty, random_state=0).fit(list(views))
+    found = model.explain(order, top=3)
+    assert {entry.cluster for entry in found} == {0, 1, 2}
+    for entry in found:
+        added = added_by(model, entry, lambda row, k=entry.cluster: row[k])
         assert entry.weight == pytest.approx(added, rel=1e-6, abs=1e-9)
 
 
 def test_an_orthogonal_indicator_is_read_by_its_centres():
     views, _ = make_views(90, 3, (5, 4), random_state=0)
     model = MMC(3, normalize=None, indicator="orthogonal", random_state=0).fit(list(views))
-    (entry, *_) = model.explain(1, top=1)
-    [(view, name)] = entry.features
-    samples = [np.zeros((2, width)) for width in model.n_features_in_]
-    samples[model.view_names_.index(view)][1, int(name.split()[1])] = 1.0
-    nothing, single = model.transform(samples)
-    readout = model._readout
-    expected = (single - nothing) @ readout.rotation @ readout.centres[entry.cluster]
-    assert entry.weight == pytest.approx(expected, rel=1e-6)
+    found = model.explain(2, top=3)
+    assert {entry.cluster for entry in found} == {0, 1, 2}
+    for entry in found:
+        centre = model._readout.rotation @ model._readout.centres[entry.cluster]
+        added = added_by(model, entry, lambda row, centre=centre: row @ centre)
+        assert entry.weight == pytest.approx(added, rel=1e-6, abs=1e-9)
 
 
 def test_products_speak_for_clusters_that_show_in_products_only():
@@ -128,7 +137,9 @@ def test_features_that_speak_for_a_cluster_are_those_that_are_high_in_it():
     words = rng.poisson(0.3, (120, 30)) + 3.0 * (np.arange(30) // 10 == y[:, None])
     other = rng.poisson(0.3, (120, 15)) + 3.0 * (np.arange(15) // 5 == y[:, None])
     model = MMC(3, random_state=0).fit({"words": words, "other": other})
-    for entry in model.explain(top=8):
+    found = model.explain(top=8)
+    assert {entry.cluster for entry in found} == {0, 1, 2}
+    for entry in found:
         group = np.bincount(y[model.labels_ == entry.cluster]).argmax()
         (first, word), (second, feature) = entry.features
         assert (first, second) == ("words", "other")
@@ -148,8 +159,13 @@ def test_it_comes_by_cluster_and_largest_first(plain):
 
 def test_names_are_those_of_the_views(plain):
     names = dict(zip(plain.view_names_, plain.feature_names_in_, strict=True))
-    for entry in plain.explain():
+    found = plain.explain()
+    assert found
+    for entry in found:
         assert len({view for view, _ in entry.features}) == 2
+        assert entry.features == tuple(
+            (plain.view_names_[v], plain.feature_names_in_[v][i]) for v, i in entry.places
+        )
         assert all(feature in names[view] for view, feature in entry.features)
 
 
@@ -171,33 +187,66 @@ def test_dropped_features_do_not_take_part():
     model = MMC(3, gamma=0.3, random_state=0).fit([*views, noise])
     dropped = [set(np.flatnonzero(~f[:-1].any(axis=1))) for f in model.view_factors_]
     assert any(dropped)
-    for entry in model.explain(1, top=400):
-        [(view, name)] = entry.features
-        assert int(name.split()[1]) not in dropped[model.view_names_.index(view)]
+    found = model.explain(1, top=400)
+    assert found
+    for entry in found:
+        [(view, place)] = entry.places
+        assert place not in dropped[view]
 
 
 def test_one_view_has_single_features():
     views, _ = make_views(90, 3, (6,), random_state=0)
     model = MMC(3, random_state=0).fit(views)
-    assert all(len(c.features) == 1 for c in model.explain())
+    found = model.explain()
+    assert found
+    assert all(len(c.features) == 1 for c in found)
+
+
+@pytest.mark.parametrize("options", [{"order": 1}, {}])
+def test_without_products_single_features_are_told(options):
+    views, _ = make_views(90, 3, (6, 5), random_state=0)
+    model = MMC(3, random_state=0, **options).fit(list(views))
+    if not options:  # as a penalty does that leaves out a view
+        model._predictor = model._predictor.with_view(1, 0.0 * model._predictor.views[1])
+        model._predictor.views[1][-1] = 1.0
+    assert model.explain(2) == []
+    assert model.explain() == model.explain(1) != []
+
+
+def test_a_model_that_went_to_zero_is_told_by_nothing():
+    views, _ = make_views(90, 3, (5, 4), random_state=0)
+    with pytest.warns(ConvergenceWarning, match="every factor went to zero"):
+        model = MMC(3, gamma=1e6, random_state=0).fit(list(views))
+    assert model.explain() == model.explain(1) == []
+
+
+def test_it_does_not_hang_on_parameters_that_are_set_later(plain):
+    before = plain.explain()
+    later = copy(plain).set_params(n_clusters=7, order=1, indicator="orthogonal")
+    assert later.explain() == before
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("options", "kind", "message"),
     [
-        ({"order": 0}, "order=0; expected 1 to 2, as a product has at most one feature of each"),
-        ({"order": 3}, "order=3; expected 1 to 2"),
-        ({"order": 2, "views": ["view0"]}, "order=2; expected 1 to 1"),
-        ({"top": 0}, "top=0; expected at least 1"),
-        ({"views": ["image"]}, "no view 'image'; the views are view0, view1"),
-        ({"views": [2]}, "view=2; expected 0 to 1 or a name: view0, view1"),
-        ({"views": []}, "has no view; expected some of"),
+        ({"order": 0}, ValueError, "order=0; expected a whole number from 1 to 2: a product has"),
+        ({"order": 3}, ValueError, "order=3; expected a whole number from 1 to 2"),
+        ({"order": 2, "views": ["view0"]}, ValueError, "order=2; .* from 1 to 1"),
+        ({"order": 1.5}, TypeError, "order=1.5; expected a whole number from 1 to 2"),
+        ({"order": True}, TypeError, "order=True; expected a whole number"),
+        ({"top": 0}, ValueError, "top=0; expected a whole number of at least 1"),
+        ({"top": 2.0}, TypeError, "top=2.0; expected a whole number"),
+        ({"views": ["image"]}, ValueError, "no view 'image'; the views are view0, view1"),
+        ({"views": [2]}, ValueError, "view=2; expected 0 to 1 or a name: view0, view1"),
+        ({"views": True}, ValueError, "view=True; expected 0 to 1 or a name"),
+        ({"views": 1.5}, TypeError, "views=1.5; expected places or names"),
+        ({"views": []}, ValueError, r"views=\[\] has no view; expected some of"),
     ],
 )
-def test_what_cannot_be_asked_is_told(options, message):
+def test_what_cannot_be_asked_is_told(options, kind, message):
     views, _ = make_views(60, 3, (4, 4), random_state=0)
     model = MMC(3, random_state=0).fit(list(views))
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(kind, match=message):
         model.explain(**options)
 
 

@@ -55,3 +55,8 @@ def test_clusters_are_told_by_features_of_each_view_and_by_pairs(plain):
 def test_one_view_has_no_pairs(plain):
     model = MMC(3, random_state=0).fit([plain.views[0]])
     assert all(told.alone[0] and not told.together for told in cluster_features(model))
+
+
+def test_clusters_are_those_of_the_fit(plain):
+    model = MMC(3, random_state=0).fit(plain.views).set_params(n_clusters=2)
+    assert len(cluster_features(model)) == 3

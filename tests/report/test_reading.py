@@ -60,3 +60,8 @@ def test_many_classes_are_shown_in_part():
     reading = read(Dataset(made.views, made.y, name="many"), model.fit(made.views), [])
     assert (reading.n_rows, reading.n_columns) == (40, 40)
     assert len(reading.cluster_lines) == 40
+
+
+def test_products_are_told_only_where_there_are_some(plain):
+    assert read(plain, MMC(3, random_state=0).fit(plain.views), []).has_products
+    assert not read(plain, MMC(3, order=1, random_state=0).fit(plain.views), []).has_products

@@ -150,7 +150,8 @@ def fit(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="CSV file of the features, and pairs of them, that speak for each cluster.",
+            help="CSV file of the features, alone and in pairs, that speak for each cluster; "
+            "- is standard output.",
             show_default=False,
         ),
     ] = None,

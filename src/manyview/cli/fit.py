@@ -25,7 +25,6 @@ from manyview.datasets import Dataset
 
 __all__ = ["fit_file"]
 
-
 EXPLAINED = 10  # combinations of each order for each cluster
 
 
@@ -61,15 +60,22 @@ def fit_file(
     model.fit(dataset.views)
     seconds = perf_counter() - start
     ids = dataset.sample_ids
-    write_labels(out, model.labels_, None if ids is None else ids.tolist())
-    if explain is not None:
-        orders = range(1, min(2, model.n_views_) + 1)
-        found = [entry for order in orders for entry in model.explain(order, top=EXPLAINED)]
-        write_combinations(explain, sorted(found, key=lambda entry: entry.cluster))
+    # standard output last: who reads it may leave early
+    for path in sorted(filter(None, (out, explain)), key=lambda path: path == STDOUT):
+        if path == out:
+            write_labels(path, model.labels_, None if ids is None else ids.tolist())
+        else:
+            _write_explained(path, model)
     if not quiet:
         notes.print()
         taken = STDOUT in (out, explain)
         _summarise(new_console(stderr=taken), model, dataset, out, explain, seconds)
+
+
+def _write_explained(path: Path, model: MMC) -> None:
+    most = min(2, model.n_views_)
+    found = [entry for order in range(1, most + 1) for entry in model.explain(order, top=EXPLAINED)]
+    write_combinations(path, sorted(found, key=lambda entry: entry.cluster), most)
 
 
 def _summarise(

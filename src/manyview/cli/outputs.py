@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import csv
-import io
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, combinations
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -41,9 +41,8 @@ def check_targets(
     given = {option: path for option, path in targets.items() if path is not None}
     for (option, path), (other, same) in combinations(given.items(), 2):
         if path.resolve() == same.resolve():
-            raise ValueError(
-                f"{option} and {other} name the same file {path}; give another {option}"
-            )
+            named = "are both standard output" if path == STDOUT else f"name the same file {path}"
+            raise ValueError(f"{option} and {other} {named}; give another {other}")
     for option in written:
         if option in given and given[option] != STDOUT:
             _check_target(given[option], data, option, force=force)
@@ -96,24 +95,29 @@ def write_labels(
     _write(path, ("sample", "cluster"), zip(names, labels.tolist(), strict=True))
 
 
-def write_combinations(path: Path, found: Sequence[Combination]) -> None:
-    """Write what speaks for each cluster as CSV, a combination a line; ``-`` is standard output."""
-    most = max((len(entry.features) for entry in found), default=1)
-    columns = (f"{what}_{at}" for at in range(1, most + 1) for what in ("view", "feature"))
+def write_combinations(path: Path, found: Sequence[Combination], order: int) -> None:
+    """Write what speaks for each cluster as CSV, a combination a line; ``-`` is standard output.
+
+    There are columns for `order` features, of which single ones leave the last empty.
+    """
+    columns = (f"{what}_{at}" for at in range(1, order + 1) for what in ("view", "feature"))
     rows = ((entry.cluster, f"{entry.weight:.6g}", *chain(*entry.features)) for entry in found)
-    padded = ((*row, *[""] * (2 + 2 * most - len(row))) for row in rows)
+    padded = ((*row, *[""] * (2 + 2 * order - len(row))) for row in rows)
     _write(path, ("cluster", "weight", *columns), padded)
 
 
 def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
-    made = io.StringIO()
-    writer = csv.writer(made, lineterminator="\n")
+    lines: list[str] = []
+    # what ends a line is quoted: either character may, where the file is read
+    writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")
     writer.writerow(columns)
     writer.writerows(rows)
-    text = made.getvalue()
+    text = "".join(line.removesuffix("\r\n") + "\n" for line in lines)
+    # a name may hold half a character, or one that a terminal does not have
     if path == STDOUT:
-        sys.stdout.write(text)
+        encoding = sys.stdout.encoding or "utf-8"
+        sys.stdout.write(text.encode(encoding, errors="replace").decode(encoding))
         sys.stdout.flush()
         return
     with whole_file(path) as file:
-        file.write(text.encode())
+        file.write(text.encode(errors="replace"))

@@ -33,7 +33,7 @@ Matrix = npt.NDArray[np.floating[Any]]
 _BLOCK_BYTES = 4 << 20
 _BLOCK_ROWS = (512, 8192)
 _MOST_BYTES = 256 << 20  # of a block of rows that are very wide
-_SHARED = 4  # blocks are a multiple of this, whatever the threads are: sums must not depend on them
+_SHARED = 4  # beyond two, blocks are a multiple of this; of the threads, sums would depend on them
 
 
 class LocalEngine(Engine):

@@ -24,9 +24,10 @@ __all__ = ["Seen", "clearest_labels", "cut", "unexplained"]
 Matrix = npt.NDArray[np.floating[Any]]
 
 FEWEST_INIT, MOST_INIT = 10, 30  # starts of k-means, the fewer the more clusters
-# how much more of the links may be cut: up to the first, variance within clusters has to fall below
-# three quarters, then below the inverse cube of it, and from the second on they are no clusters
-HARDLY_MORE, FAR_MORE = 1.1, 2.0
+CLEARER = 0.75  # part of the variance within clusters, below which they are clearer
+# times the odds that a link leads out of its cluster: up to the first they are the same, then the
+# variance within clusters has to be less by their fourth power, and from the second they are none
+HARDLY_MORE, FAR_MORE = 1.15, 2.0
 
 
 def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Generator) -> Labels:
@@ -98,9 +99,14 @@ class Seen:
         cut_of : callable
             Returns how much of the links is cut by labels, in the graph of the first look.
         """
-        before = max(cut_of(other.labels), np.finfo(np.float64).tiny)
-        more = max(cut_of(self.labels) / before, HARDLY_MORE)
-        return more < FAR_MORE and self.within * more**3 < other.within
+        before = max(_odds(cut_of(other.labels)), np.finfo(np.float64).tiny)
+        more = max(_odds(cut_of(self.labels)) / before, HARDLY_MORE)
+        asked = CLEARER * (HARDLY_MORE / more) ** 4
+        return more < FAR_MORE and self.within < asked * other.within
+
+
+def _odds(part: float) -> float:
+    return part / max(1.0 - part, np.finfo(np.float64).tiny)
 
 
 def unexplained(rows: Matrix, labels: Labels) -> float:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable
 from copy import copy
 from numbers import Integral, Real
 from os import PathLike
@@ -26,7 +26,7 @@ from manyview.mmc.candidate import Candidate, best_of
 from manyview.mmc.checkpoint import Checkpoint, deciding, identity_of, resumed
 from manyview.mmc.checkpoint_file import CheckpointFile
 from manyview.mmc.defaults import default_gamma, default_rank
-from manyview.mmc.explain import Combination, combinations_of
+from manyview.mmc.explain import Combination, explained
 from manyview.mmc.fit import Fitted, Problem, begin
 from manyview.mmc.indicator import Indicator, indicator_named
 from manyview.mmc.init import (
@@ -332,7 +332,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         order: int | None = None,
         *,
         top: int = 10,
-        views: int | str | Sequence[int | str] | None = None,
+        views: int | str | Iterable[int | str] | None = None,
     ) -> list[Combination]:
         """Return the features that, together, speak most for each cluster.
 
@@ -345,18 +345,20 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ----------
         order : int, optional
             Number of features that are multiplied: 1 for single ones, 2 for pairs of two views.
-            By default pairs, or single features where there is one view.
+            By default pairs, or single features where there are none: with one view, or where
+            the penalty has left the features of one.
         top : int, default=10
             Most products for each cluster.
-        views : int, str or sequence of them, optional
+        views : int, str or iterable of them, optional
             Places or names of the views that features may come from; by default all.
 
         Returns
         -------
         list of Combination
-            Tuples of cluster, weight and features, the latter as pairs of the names of view and
-            feature; by cluster, largest weight first. Weights that are not above zero are left
-            out, so that there may be fewer than `top`, or none.
+            Tuples of cluster, weight, features (pairs of the names of view and feature) and their
+            places; by cluster, largest weight first. Weights that are not above zero are left
+            out, so that there may be fewer than `top`, or none: of a model that went to zero,
+            always none.
 
         Examples
         --------
@@ -371,7 +373,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         2 (('informative0', 'informative10'), ('informative1', 'informative19'))
         """
         check_is_fitted(self, "labels_")
-        return combinations_of(self, order, top, views)
+        found = explained(self, order, top, views)
+        return [] if self._is_zero else found
 
     def to_local(self) -> Self:
         """Return a copy whose results are all NumPy arrays in this process.
@@ -483,6 +486,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self.n_iter_ = len(fitted.objective)
         self._predictor = best.predictor
         self._readout = best.readout
+        self._is_zero = fitted.is_zero
         self._normalized_by = self.normalize
         self._scalings = [scaling.restrict(None) for scaling in engine.scalings]
         message = None

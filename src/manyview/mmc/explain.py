@@ -8,22 +8,23 @@ which is not formed: the search leaves out what bounds on the weights rule out.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import reduce
 from itertools import combinations
+from numbers import Integral
 from operator import mul
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from manyview.base import feature_name, view_place
-from manyview.mmc.model import Factors
 
 if TYPE_CHECKING:
     from manyview.mmc.estimator import MMC
 
-__all__ = ["Combination", "combinations_of", "strongest", "strongest_of_views"]
+__all__ = ["Combination", "Kept", "explained", "strongest", "strongest_of_views"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 Indexes = npt.NDArray[np.intp]
@@ -39,71 +40,86 @@ class Combination(NamedTuple):
     ----------
     cluster : int
     weight : float
-        What the product of the features, as fit scales them, is multiplied by in `transform`.
+        What the product of the features, as fit scales them, adds to the cluster's column of
+        `transform`, or, with the orthogonal indicator, to the inner product with its centre.
     features : tuple of (str, str)
-        View and feature, one or more.
+        View and feature by name, one or more.
+    places : tuple of (int, int)
+        The same by their places.
 
     Examples
     --------
-    >>> print(Combination(2, 0.0563, (("bbc", "health"), ("reuters", "patient"))))
+    >>> names = (("bbc", "health"), ("reuters", "patient"))
+    >>> print(Combination(2, 0.0563, names, ((0, 17), (2, 4))))
     cluster 2: bbc 'health' x reuters 'patient' (0.0563)
     """
 
     cluster: int
     weight: float
     features: tuple[tuple[str, str], ...]
+    places: tuple[tuple[int, int], ...]
 
     def __str__(self) -> str:
         names = " x ".join(f"{view} {feature!r}" for view, feature in self.features)
         return f"cluster {self.cluster}: {names} ({self.weight:.3g})"
 
 
-def combinations_of(
-    model: MMC, order: int | None, top: int, views: int | str | Sequence[int | str] | None
-) -> list[Combination]:
+@dataclass(frozen=True)
+class Kept:
+    """The rows of a view factor that take part.
+
+    Attributes
+    ----------
+    features : ndarray of shape (n_kept,)
+        Places of the features whose rows are not zero.
+    rows : ndarray of shape (n_kept, rank)
+    bias : ndarray of shape (rank,)
+    """
+
+    features: Indexes
+    rows: Matrix
+    bias: Matrix
+
+    @classmethod
+    def of(cls, factor: Matrix) -> Self:
+        """Leave out the rows of zeros of a view factor, bias last."""
+        features = np.flatnonzero(factor[:-1].any(axis=1))
+        return cls(features, factor[features], factor[-1])
+
+
+def explained(model: MMC, order: int | None, top: int, views: Any) -> list[Combination]:
     """Return what speaks for the clusters of a fitted model; see :meth:`MMC.explain`."""
-    if views is None:
-        views = range(model.n_views_)
-    elif isinstance(views, str) or not isinstance(views, Sequence):
-        views = [views]
-    places = sorted({view_place(model, view) for view in views})
-    if not places:
-        raise ValueError(f"views={views!r} has no view; expected some of {model.view_names_}")
-    order = min(2, len(places)) if order is None else order
-    if not 1 <= order <= len(places):
-        raise ValueError(
-            f"order={order}; expected 1 to {len(places)}, as a product has at most one feature of "
-            "each view"
-        )
-    if top < 1:
-        raise ValueError(f"top={top}; expected at least 1")
-    factors = model._predictor
-    factors = factors.with_clusters(model._readout.speaking(factors.clusters))
+    places = _places(model, views)
+    _check_whole("top", top)
+    if order is None:
+        pairs = explained(model, 2, top, places) if len(places) > 1 else []
+        return pairs or explained(model, 1, top, places)
+    _check_whole("order", order, len(places), ": a product has at most one feature of each view")
+    kept = [Kept.of(factor) for factor in model._predictor.views]
+    weights = model._readout.factor_by_cluster(model._predictor.clusters)
     return [
         Combination(
             cluster,
             weight,
-            tuple(
-                (str(model.view_names_[view]), feature_name(model, view, place))
-                for view, place in zip(chosen, features, strict=True)
-            ),
+            tuple((str(model.view_names_[v]), feature_name(model, v, i)) for v, i in chosen),
+            chosen,
         )
-        for cluster in range(len(factors.clusters))
-        for weight, chosen, features in strongest(factors, cluster, places, order, top)
+        for cluster in range(len(weights))
+        for weight, chosen in strongest(kept, weights[cluster], places, order, top)
     ]
 
 
 def strongest(
-    factors: Factors, cluster: int, views: Sequence[int], order: int, top: int
-) -> list[tuple[float, Places, Places]]:
+    kept: Sequence[Kept], weights: Matrix, views: Sequence[int], order: int, top: int
+) -> list[tuple[float, tuple[tuple[int, int], ...]]]:
     """Return the combinations of some of the views that speak most for a cluster.
 
     Parameters
     ----------
-    factors : Factors
-        The model.
-    cluster : int
-        Row of its cluster factor.
+    kept : sequence of Kept
+        The view factors.
+    weights : ndarray of shape (rank,)
+        The cluster's row of the cluster factor.
     views : sequence of int
         Views that may take part.
     order : int
@@ -113,28 +129,28 @@ def strongest(
 
     Returns
     -------
-    list of (float, tuple of int, tuple of int)
-        Weight, views and their features, largest weight first; only weights above zero.
+    list of (float, tuple of (int, int))
+        Weight, and views with their features; largest weight first, and only weights above zero.
     """
     found = [
-        (weight, chosen, places)
+        (weight, tuple(zip(chosen, places, strict=True)))
         for chosen in combinations(views, order)
-        for weight, places in strongest_of_views(factors, cluster, chosen, top)
+        for weight, places in strongest_of_views(kept, weights, chosen, top)
     ]
     return sorted(found, key=lambda entry: -entry[0])[:top]
 
 
 def strongest_of_views(
-    factors: Factors, cluster: int, views: Places, top: int
+    kept: Sequence[Kept], weights: Matrix, views: Places, top: int
 ) -> list[tuple[float, Places]]:
     """Return the strongest combinations of a feature of each of the views, the others at the bias.
 
     Parameters
     ----------
-    factors : Factors
-        The model.
-    cluster : int
-        Row of its cluster factor.
+    kept : sequence of Kept
+        The view factors.
+    weights : ndarray of shape (rank,)
+        The cluster's row of the cluster factor.
     views : tuple of int
         Views that give a feature.
     top : int
@@ -147,25 +163,44 @@ def strongest_of_views(
 
     Examples
     --------
-    >>> words = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]])
-    >>> pixels = np.array([[0.0, 3.0], [1.0, 0.0], [1.0, 1.0]])
-    >>> factors = Factors((words, pixels), np.array([[1.0, 1.0]]))
-    >>> strongest_of_views(factors, 0, (0, 1), 2)
+    >>> words = Kept.of(np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]]))
+    >>> pixels = Kept.of(np.array([[0.0, 3.0], [1.0, 0.0], [1.0, 1.0]]))
+    >>> strongest_of_views([words, pixels], np.array([1.0, 1.0]), (0, 1), 2)
     [(6.0, (1, 0)), (1.0, (0, 1))]
     """
-    all_rows = [np.asarray(factor, dtype=np.float64) for factor in factors.views]
-    biases = [rows[-1] for at, rows in enumerate(all_rows) if at not in views]
-    weights = reduce(mul, biases, factors.clusters[cluster].astype(np.float64))
-    kept = [np.flatnonzero(all_rows[view][:-1].any(axis=1)) for view in views]
-    chosen: list[Matrix] = [all_rows[view][rows] for view, rows in zip(views, kept, strict=True)]
-    if not all(map(len, chosen)):
+    chosen = [kept[view] for view in views]
+    if not all(part.features.size for part in chosen):
         return []
+    biases = [part.bias for at, part in enumerate(kept) if at not in views]
     best = _Best(top, len(views))
-    _search(weights[None], np.empty((1, 0), dtype=np.intp), chosen, best)
+    start = np.empty((1, 0), dtype=np.intp)
+    _search(reduce(mul, biases, weights)[None], start, [part.rows for part in chosen], best)
     return [
-        (float(weight), tuple(int(rows[place]) for rows, place in zip(kept, places, strict=True)))
-        for weight, places in zip(best.weights, best.places, strict=True)
+        (float(weight), tuple(int(part.features[at]) for part, at in zip(chosen, row, strict=True)))
+        for weight, row in zip(best.weights, best.places, strict=True)
     ]
+
+
+def _places(model: MMC, views: Any) -> list[int]:
+    """Return the places of views that are given by name or place, one or more; of all for None."""
+    if views is None:
+        return list(range(model.n_views_))
+    if isinstance(views, str | Integral):
+        views = [views]
+    if not isinstance(views, Iterable):
+        raise TypeError(f"views={views!r}; expected places or names of {model.view_names_}")
+    places = sorted({view_place(model, view) for view in views})
+    if not places:
+        raise ValueError(f"views={views!r} has no view; expected some of {model.view_names_}")
+    return places
+
+
+def _check_whole(name: str, value: Any, most: int | None = None, why: str = "") -> None:
+    expected = "of at least 1" if most is None else f"from 1 to {most}"
+    whole = isinstance(value, Integral) and not isinstance(value, bool)
+    if not whole or value < 1 or (most is not None and value > most):
+        kind = ValueError if whole else TypeError
+        raise kind(f"{name}={value!r}; expected a whole number {expected}{why}")
 
 
 class _Best:

@@ -2,7 +2,7 @@
 
 Two samples are near when they share landmarks: with Z the weights of each sample's nearest
 landmarks, summing to 1, and L the diagonal of its column sums, the graph is ``Z L^-1 Z'``. It is
-never formed, and nothing but the embedding of a sample stays with the sample.
+never formed, and of Z a few columns a sample are kept, or none.
 """
 
 from __future__ import annotations
@@ -239,7 +239,8 @@ def _gram_kernel(
 
 
 def _embed_kernel(block: Block, search: Search | None, weights: Array, readout: Array) -> Update:
-    # landmarks of few samples at a time: those of all may be more than the views
+    """Embed the rows by their nearest landmarks; without a search, by those kept."""
+    # found ones of few samples at a time: those of all may be more than the views
     chunks = [block.state["near"]] if search is None else nearest_chunks(block, search)
     parts = [_weighted(near, weights, readout) for near in chunks]
     xp = namespace(parts[0])

@@ -23,7 +23,7 @@ class Readout(Protocol):
     def labels(self, prediction: Array) -> Array:
         """Return the cluster of each row of a prediction."""
 
-    def speaking(self, clusters: Matrix) -> Matrix:
+    def factor_by_cluster(self, clusters: Matrix) -> Matrix:
         """Return the cluster factor of a prediction that speaks for each cluster in a column."""
 
 
@@ -38,7 +38,7 @@ class LargestReadout:
         """Return the cluster of each row of a prediction."""
         return namespace(prediction).argmax(prediction, axis=1)
 
-    def speaking(self, clusters: Matrix) -> Matrix:
+    def factor_by_cluster(self, clusters: Matrix) -> Matrix:
         """Return the cluster factor: a prediction has a column for each cluster."""
         return clusters
 
@@ -60,7 +60,7 @@ class CentreReadout:
         distances = xp.sum(centres**2, axis=1) - 2.0 * (rows @ centres.T)
         return xp.argmin(distances, axis=1)
 
-    def speaking(self, clusters: Matrix) -> Matrix:
+    def factor_by_cluster(self, clusters: Matrix) -> Matrix:
         """Return the cluster factor of the inner products with the centres."""
         return self.centres @ (self.rotation.T @ clusters)
 

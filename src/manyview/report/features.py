@@ -91,7 +91,7 @@ def cluster_features(model: MMC, *, each: int = 5, pairs: int = 3) -> list[Clust
         One for each cluster.
     """
     found = [
-        ClusterFeatures([[] for _ in range(model.n_views_)], []) for _ in range(model.n_clusters)
+        ClusterFeatures([[] for _ in range(model.n_views_)], []) for _ in model.cluster_factors_
     ]
     for view in range(model.n_views_):
         for entry in model.explain(1, top=each, views=view):

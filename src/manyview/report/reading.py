@@ -90,6 +90,11 @@ class Reading:
             for at, cluster in enumerate(self.table.clusters[: self.n_columns])
         ]
 
+    @property
+    def has_products(self) -> bool:
+        """Whether products of features speak for any cluster."""
+        return any(told.together for told in self.clusters)
+
 
 def cluster_title(reading: Reading, at: int) -> str:
     """Return the number of the cluster in a column, and the class that it is matched to."""
