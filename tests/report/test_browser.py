@@ -1,6 +1,7 @@
 """The page in a browser: headless Chromium, driven over the DevTools protocol by playwright."""
 
 import shutil
+import time
 
 import pytest
 
@@ -158,11 +159,20 @@ def test_a_phone_needs_no_scrolling_sideways(opened, request, which):
     assert scroll.evaluate("node => node.scrollWidth > node.clientWidth")
 
 
+def wait_until(page, condition, arg=None, seconds=30.0):
+    # wait_for_function evaluates text inside the page, which its policy refuses
+    end = time.monotonic() + seconds
+    while not page.evaluate(condition, arg):
+        assert time.monotonic() < end, condition
+        page.wait_for_timeout(50)
+
+
 def test_figures_follow_the_width(opened, plain_page):
     page = opened(plain_page, viewport={"width": 1200, "height": 800}).page
     page.set_viewport_size(PHONE)
-    page.wait_for_function(
-        "[...document.querySelectorAll('.plot .main-svg')].every(s => s.clientWidth <= 375)"
+    wait_until(
+        page,
+        "() => [...document.querySelectorAll('.plot .main-svg')].every(s => s.clientWidth <= 375)",
     )
     assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
 
@@ -180,9 +190,10 @@ def test_dark_mode_changes_page_and_figures(opened, plain_page):
     assert light[0] != dark[0]
     assert light[1] != dark[1]
     page.emulate_media(color_scheme="light")
-    page.wait_for_function(
+    wait_until(
+        page,
         "wanted => wanted === getComputedStyle("
         " document.querySelector('#spread-acc-0 .ytick text')).fill",
-        arg=light[1],
+        light[1],
     )
     assert looks(page) == light
