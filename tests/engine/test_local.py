@@ -211,7 +211,7 @@ def test_threads_by_default_are_those_of_blas():
         assert blas_threads() == 1
 
 
-@pytest.mark.parametrize("n", [1, 2, 5, 27, 28, 29, 70, 1001])
+@pytest.mark.parametrize("n", [1, 2, 7, 8, 14, 15, 27, 28, 29, 70, 1001])
 def test_blocks_are_of_a_size_and_can_be_shared(monkeypatch, n):
     monkeypatch.setattr(local, "_BLOCK_ROWS", (7, 7))
     blocks = local._row_slices(as_views([np.zeros((n, 3))], warn_of_constant=False))
@@ -219,7 +219,7 @@ def test_blocks_are_of_a_size_and_can_be_shared(monkeypatch, n):
     assert [block.start for block in blocks] == [0, *np.cumsum(sizes)[:-1]]
     assert sum(sizes) == n
     assert 1 <= min(sizes) <= max(sizes) <= min(min(sizes) + 1, 7)
-    assert len(blocks) <= 2 or len(blocks) % 4 == 0
+    assert len(blocks) == 1 + (n > 7) if n <= 14 else len(blocks) % 4 == 0
 
 
 def test_blocks_are_no_more_than_the_samples(monkeypatch):

@@ -52,6 +52,7 @@ class TestByAFewSamples:
         engine = LocalEngine(as_views(views), normalize="rows")
         marks = engine.take(np.arange(0, 400, 20))
         embed_by_landmarks(engine, marks, 3, np.random.default_rng(seed), [NEAR_LOOK])
+        assert all(block.state.get("near") is None for block in engine.blocks)
         rows = engine.gather("embedding")
         return rows @ rows.T
 
