@@ -19,6 +19,7 @@ EQUAL = 0.05  # points of NMI within which two means are the same
 DASH = "-"
 
 Cells: TypeAlias = dict[tuple[str, str], list[Run]]
+Scores: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -83,14 +84,19 @@ def held_out_table(
     """
     cells = _whole_cells([*runs, *splits])
     rows = []
-    for name, features in dropped.items():
+    gaps: list[list[Scores | None]] = [
+        [_gaps(cells.get((of, name)), cells.get((less, name))) for name in dropped]
+        for of, less in ((PREDICTED, FITTED), (FEWER, WITH_ALL))
+    ]
+    for name, features, held_out, left in zip(dropped, dropped.values(), *gaps, strict=True):
+        apart, fewer = _spread(held_out), _spread(left)
         fitted, predicted = cells.get((FITTED, name)), cells.get((PREDICTED, name))
-        apart = _apart(predicted, fitted)
-        fewer = _apart(cells.get((FEWER, name)), cells.get((WITH_ALL, name)))
         shares = ", ".join(f"{view} {share:.0%}" for view, share in features.shares.items())
         figures = [_percent(cell, NMI) for cell in (cells.get(("MMC", name)), predicted, fitted)]
         ridge = _percent(cells.get((RIDGE, name)), NMI)
         rows.append([name, shares or DASH, *figures, apart, fewer, ridge])
+    if len(rows) > 1:
+        rows.append(["mean", *[""] * 4, *map(_mean, gaps), ""])
     heads = ["set", "features dropped (seed 0)", "fit of all", "held out, predicted"]
     heads += ["held out, in a fit of all", "difference", "the others, fitted less in a fit of all"]
     heads.append("held out, predicted by start and ridge")
@@ -98,12 +104,19 @@ def held_out_table(
     return _table(heads, rows, failed + _reasons(splits))
 
 
-def _apart(runs: Sequence[Run] | None, others: Sequence[Run] | None) -> str:
+def _gaps(runs: Sequence[Run] | None, others: Sequence[Run] | None) -> Scores | None:
     """Return how far two scores are apart, split by split."""
-    if not runs or not others:
-        return DASH
-    gaps = _scores(runs, NMI) - _scores(others, NMI)
-    return f"{_signed(gaps.mean(), 1)} ± {gaps.std():.1f}"
+    return _scores(runs, NMI) - _scores(others, NMI) if runs and others else None
+
+
+def _spread(gaps: Scores | None) -> str:
+    return DASH if gaps is None else f"{_signed(gaps.mean(), 1)} ± {gaps.std():.1f}"
+
+
+def _mean(gaps: Sequence[Scores | None]) -> str:
+    """Return the mean over sets; none where a set has no figure, which may be the worst."""
+    means = [found.mean() for found in gaps if found is not None]
+    return _signed(float(np.mean(means)), 1) if len(means) == len(gaps) else DASH
 
 
 def product_table(runs: Sequence[Run]) -> str:
@@ -148,7 +161,7 @@ def _counted(cells: Cells, variant: str, names: Sequence[str]) -> str:
     return f"{better} / {gaps.size - better - worse} / {worse}"
 
 
-def _scores(runs: Sequence[Run], score: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _scores(runs: Sequence[Run], score: str) -> Scores:
     return np.array([100.0 * run.scores[score] for run in runs])
 
 

@@ -116,6 +116,12 @@ def test_all_tables_and_no_run_done_twice(tmp_path):
     assert counts[0] == counts[1]
     assert texts[0].count("|---|") == 3
     assert "| order 2 | - | " in texts[0]
+    held_out = texts[0].split("held out, 1 random splits:")[1].split("Clusters that show")[0]
+    *sets, mean = [line.split(" | ") for line in held_out.splitlines() if line.startswith("| ")][1:]
+    assert mean[0] == "| mean"
+    for column in (5, 6):  # as they are printed, with a digit
+        expected = np.mean([float(row[column].split()[0]) for row in sets])
+        assert float(mean[column]) == pytest.approx(expected, abs=0.11)
     assert "order 2 is the full order of two views: 2 views" in texts[0]
 
 

@@ -24,7 +24,7 @@ from manyview.base import feature_name, view_place
 if TYPE_CHECKING:
     from manyview.mmc.estimator import MMC
 
-__all__ = ["Combination", "Kept", "explained", "strongest", "strongest_of_views"]
+__all__ = ["Combination", "Kept", "explained", "strongest"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 Indexes = npt.NDArray[np.intp]
@@ -131,43 +131,26 @@ def strongest(
     -------
     list of (float, tuple of (int, int))
         Weight, and views with their features; largest weight first, and only weights above zero.
-    """
-    found = [
-        (weight, tuple(zip(chosen, places, strict=True)))
-        for chosen in combinations(views, order)
-        for weight, places in strongest_of_views(kept, weights, chosen, top)
-    ]
-    return sorted(found, key=lambda entry: -entry[0])[:top]
-
-
-def strongest_of_views(
-    kept: Sequence[Kept], weights: Matrix, views: Places, top: int
-) -> list[tuple[float, Places]]:
-    """Return the strongest combinations of a feature of each of the views, the others at the bias.
-
-    Parameters
-    ----------
-    kept : sequence of Kept
-        The view factors.
-    weights : ndarray of shape (rank,)
-        The cluster's row of the cluster factor.
-    views : tuple of int
-        Views that give a feature.
-    top : int
-        Most combinations.
-
-    Returns
-    -------
-    list of (float, tuple of int)
-        Weight and features, largest weight first; only weights above zero.
 
     Examples
     --------
     >>> words = Kept.of(np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 1.0]]))
     >>> pixels = Kept.of(np.array([[0.0, 3.0], [1.0, 0.0], [1.0, 1.0]]))
-    >>> strongest_of_views([words, pixels], np.array([1.0, 1.0]), (0, 1), 2)
-    [(6.0, (1, 0)), (1.0, (0, 1))]
+    >>> strongest([words, pixels], np.array([1.0, 1.0]), (0, 1), order=2, top=2)
+    [(6.0, ((0, 1), (1, 0))), (1.0, ((0, 0), (1, 1)))]
     """
+    found = [
+        (weight, tuple(zip(chosen, places, strict=True)))
+        for chosen in combinations(views, order)
+        for weight, places in _strongest_of_views(kept, weights, chosen, top)
+    ]
+    return sorted(found, key=lambda entry: -entry[0])[:top]
+
+
+def _strongest_of_views(
+    kept: Sequence[Kept], weights: Matrix, views: Places, top: int
+) -> list[tuple[float, Places]]:
+    """Return weights and features where each of the views gives one, the others their bias."""
     chosen = [kept[view] for view in views]
     if not all(part.features.size for part in chosen):
         return []

@@ -33,7 +33,7 @@ class ViewFeatures:
 
 @dataclass(frozen=True)
 class ClusterFeatures:
-    """The features that raise the prediction of one cluster most.
+    """The features that speak most for one cluster.
 
     Attributes
     ----------
