@@ -15,4 +15,4 @@ def data_dir() -> Path:
     folder = os.environ.get("MANYVIEW_DATA")
     if not folder or not Path(folder).is_dir():
         pytest.skip("MANYVIEW_DATA is not set: the real data sets are not here")
-    return Path(folder)
+    return Path(folder).resolve()  # links to it are made elsewhere
