@@ -1,103 +1,31 @@
-"""The command: what it prints and writes, what it refuses, and with which exit code."""
+"""``manyview fit``: what it prints, what it refuses, and with which exit code."""
 
 import csv
 import inspect
 import io
-import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from dataclasses import replace
-from importlib.metadata import entry_points
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
 import pytest
-from threadpoolctl import threadpool_limits
-from typer.testing import CliRunner, Result
 
-from manyview import MMC, __version__
-from manyview.cli import main
-from manyview.cli.app import app, fit
+from manyview import MMC
+from manyview.cli.app import fit
 from manyview.datasets import load_digits_views, make_views, write_views
 
-N_SAMPLES, N_CLUSTERS = 120, 4
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_blas_thread() -> Iterator[None]:
-    # on a busy machine the threads of BLAS wait for each other, ten times as long as they work
-    with threadpool_limits(1):
-        yield
-
-
-@pytest.fixture(scope="module")
-def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("data") / "some.npz"
-    write_views(path, load_digits_views(n_samples=N_SAMPLES))
-    return path
-
-
-@pytest.fixture
-def out(tmp_path: Path) -> Path:
-    return tmp_path / "labels.csv"
-
-
-def run(*args: object, columns: int = 100) -> Result:
-    result = CliRunner(env={"COLUMNS": str(columns)}).invoke(app, [str(arg) for arg in args])
-    if result.exception is not None and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
-
-
-def run_fit(data: Path, out: object, *options: object, k: int = N_CLUSTERS) -> Result:
-    return run("fit", data, "-k", k, "--out", out, *options)
-
-
-def plain(text: str) -> str:
-    """Text without colours, which continuous integration may force."""
-    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
-
-
-def clusters_in(text: str) -> list[int]:
-    header, *rows = csv.reader(io.StringIO(text))
-    assert header == ["sample", "cluster"]
-    assert [int(sample) for sample, _ in rows] == list(range(len(rows)))
-    return [int(cluster) for _, cluster in rows]
-
-
-def assert_refused(result: Result, message: str) -> None:
-    assert result.exit_code == 2
-    assert result.stdout == ""
-    last = result.stderr.splitlines()[-1]
-    assert last.startswith("manyview: error: ")
-    assert re.search(message, last)
-    assert "Traceback" not in result.stderr
-
-
-def refuses(*args: Any, **options: Any) -> NoReturn:
-    pytest.fail("work began")
-
-
-def test_the_installed_command_is_main() -> None:
-    (script,) = entry_points(group="console_scripts", name="manyview")
-    assert script.value == "manyview.cli:main"
-
-
-def test_version() -> None:
-    assert run("--version").stdout == f"manyview {__version__}\n"
-
-
-@pytest.mark.parametrize("args", [[], ["--help"], ["-h"]])
-def test_help_lists_the_commands_and_examples(args: list[str]) -> None:
-    result = run(*args)
-    text = plain(result.stdout)
-    assert result.exit_code == 0
-    assert "manyview fit news.npz -k 6 --out labels.csv" in text
-    assert re.search(r"\bdemo\b.*digits", text)
-    assert "completion" not in text
+from .command import (
+    N_CLUSTERS,
+    N_SAMPLES,
+    assert_refused,
+    clusters_in,
+    plain,
+    run,
+    run_fit,
+)
 
 
 def test_help_of_fit_tells_every_option_and_default() -> None:
@@ -144,35 +72,6 @@ def test_fit_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
     assert kept.exists()
 
 
-def test_demo_compares_the_methods_on_digits(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    result = run("demo", "--report", page, columns=80)
-    text = plain(result.stdout)
-    assert result.exit_code == 0
-    figures = re.compile(
-        r"^(k-means|spectral|MMC) +([\d.]+) +([\d.]+) +([\d.]+) +([\d.]+) *$", re.M
-    )
-    found = {method: [float(f) for f in rest] for method, *rest in figures.findall(text)}
-    assert list(found) == ["k-means", "spectral", "MMC"]
-    for accuracy, nmi, ari, seconds in found.values():
-        assert 0.5 < accuracy <= 1
-        assert 0.5 < nmi <= 1
-        assert 0.3 < ari <= 1
-        assert seconds > 0
-    fall = re.search(r"objective fell from ([\d.]+) to ([\d.]+)\.$", text, re.M)
-    assert fall is not None
-    assert float(fall[2]) < float(fall[1])
-    for view, width in {"pixels": 64, "fourier": 34, "projections": 46, "gradients": 72}.items():
-        kept = re.search(rf"^{view} +{width} +(\d+) *$", text, re.M)
-        assert kept is not None
-        assert 0 <= int(kept[1]) <= width
-    for step in ("load the data", "compare, 3 seeds", "MMC, fit", "MMC, predict", "report"):
-        assert re.search(rf"^{step} +[\d.]+ *$", text, re.M)
-    assert "scoring only" in text
-    assert page.read_text().lower().startswith("<!doctype html>")
-    assert text.endswith("manyview fit --help\n")
-
-
 def test_fit_of_a_folder_writes_ids(tmp_path: Path) -> None:
     folder = tmp_path / "views"
     folder.mkdir()
@@ -189,26 +88,6 @@ def test_fit_of_a_folder_writes_ids(tmp_path: Path) -> None:
     assert {sample for sample, _ in rows} == {f"p{n}" for n in range(30)}
     refused = run("fit", folder, "-k", 2, "--out", folder / "labels.csv")
     assert_refused(refused, "would lie among the views")
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [("missing/page.html", r"missing/page\.html: the folder does not exist"), (".", "is a folder")],
-)
-def test_demo_refuses_a_bad_target_before_work_begins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
-) -> None:
-    monkeypatch.setattr("manyview.cli.demo.load_digits_views", refuses)
-    assert_refused(run("demo", "--report", tmp_path / name), message)
-
-
-def test_demo_leaves_a_file_that_is_there(tmp_path: Path) -> None:
-    page = tmp_path / "page.html"
-    page.write_text("mine")
-    result = run("demo", "--report", page)
-    assert result.exit_code == 0
-    assert "was left as it is" in " ".join(result.stdout.split())
-    assert page.read_text() == "mine"
 
 
 def test_fit_writes_a_cluster_for_each_sample(data: Path, out: Path) -> None:
@@ -348,11 +227,6 @@ def test_the_number_of_clusters_and_the_data_are_required(data: Path) -> None:
     assert_refused(run("fit", "-k", 3), "Missing argument 'DATA'")
 
 
-def test_unknown_commands_are_refused() -> None:
-    assert_refused(run("fti"), r"No such command 'fti'")
-    assert_refused(run("--nope"), r"--nope")
-
-
 def _folder(path: Path) -> None:
     path.mkdir()
 
@@ -396,153 +270,6 @@ def test_bad_files_are_refused(
     make(path)
     assert_refused(run_fit(path, out), message)
     assert not out.exists()
-
-
-def test_an_older_file_is_replaced_only_by_force(
-    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out.write_text("precious")
-    with monkeypatch.context() as patched:
-        patched.setattr("manyview.cli.fit.find_dataset", refuses)
-        assert_refused(run_fit(data, out), r"labels\.csv exists; .*--force")
-    assert out.read_text() == "precious"
-    assert run_fit(data, out, "--force").exit_code == 0
-    assert len(clusters_in(out.read_text())) == N_SAMPLES
-
-
-def test_labels_never_replace_the_data(data: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy.npz"
-    copy.write_bytes(data.read_bytes())
-    assert_refused(run_fit(copy, copy, "--force"), r"would replace the data")
-    assert copy.read_bytes() == data.read_bytes()
-
-
-@pytest.mark.parametrize("options", [[], ["--force"]])
-def test_labels_never_replace_the_checkpoint(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
-) -> None:
-    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
-    same = ["--checkpoint", tmp_path / "folder" / ".." / "fit.csv", *options]
-    assert_refused(run_fit(data, tmp_path / "fit.csv", *same), "name the same file")
-
-
-def test_what_speaks_for_each_cluster_is_written(data: Path, out: Path, tmp_path: Path) -> None:
-    features = tmp_path / "features.csv"
-    result = run_fit(data, out, "--explain", features)
-    assert re.search(rf"features +.*{features.name}", plain(result.stdout))
-    columns, *rows = csv.reader(io.StringIO(features.read_text()))
-    assert columns == ["cluster", "weight", "view_1", "feature_1", "view_2", "feature_2"]
-    views = load_digits_views(n_samples=N_SAMPLES).views
-    model = MMC(N_CLUSTERS, random_state=0).fit(views)
-    expected = [
-        (entry.cluster, [name for pair in entry.features for name in pair])
-        for cluster in range(N_CLUSTERS)
-        for order in (1, 2)
-        for entry in model.explain(order)
-        if entry.cluster == cluster
-    ]
-    assert [(int(row[0]), [part for part in row[2:] if part]) for row in rows] == expected
-
-
-def test_one_view_has_no_second_column_of_features(tmp_path: Path, out: Path) -> None:
-    made, _ = make_views(60, 3, (5,), random_state=0)
-    write_views(tmp_path / "one.npz", made)
-    result = run_fit(tmp_path / "one.npz", out, "--explain", "-", k=3)
-    assert result.stdout.splitlines()[0] == "cluster,weight,view_1,feature_1"
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("labels.csv", "--out and --explain name the same file .*; give another --explain"),
-        ("some.npz", "--explain would replace the data"),
-        ("older.csv", r"older\.csv exists; give another --explain, or --force"),
-        ("missing/features.csv", r"no folder .*missing to write features\.csv in"),
-    ],
-)
-def test_a_bad_target_of_features_is_refused_before_work_begins(
-    data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
-) -> None:
-    (tmp_path / "older.csv").write_text("precious")
-    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
-    target = data if name == data.name else tmp_path / name
-    assert_refused(run_fit(data, out, "--explain", target), message)
-    assert (tmp_path / "older.csv").read_text() == "precious"
-
-
-def test_labels_and_features_cannot_both_go_to_standard_output(data: Path) -> None:
-    assert_refused(run_fit(data, "-", "--explain", "-"), "--explain are both standard output")
-
-
-def test_names_that_csv_and_utf8_cannot_hold_as_they_are(tmp_path: Path, out: Path) -> None:
-    views, _ = make_views(60, 3, (4, 4), random_state=0)
-    odd = ['a,"b"', "line\nbreak", "carriage\rreturn", "half \ud83d"]
-    write_views(tmp_path / "odd.npz", replace(views, feature_names=(np.array(odd),) * 2))
-    features = tmp_path / "features.csv"
-    assert run_fit(tmp_path / "odd.npz", out, "--explain", features, k=3).exit_code == 0
-    with features.open(newline="", encoding="utf-8") as file:
-        columns, *rows = csv.reader(file)
-    assert {len(row) for row in rows} == {len(columns)} == {6}
-    assert {row[3] for row in rows} == {*odd[:3], "half ?"}
-
-
-def test_a_reader_that_leaves_early_does_not_cost_the_other_file(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def closed(*_: object) -> NoReturn:
-        raise BrokenPipeError
-
-    monkeypatch.setattr("manyview.cli.fit.write_labels", closed)
-    features = tmp_path / "features.csv"
-    assert run_fit(data, "-", "--explain", features).exit_code != 0
-    assert features.exists()
-
-
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("missing/labels.csv", r"no folder .*missing to write labels\.csv in"),
-        (".", r"is a folder; expected the name of a file"),
-        pytest.param(
-            "fifo",
-            r"fifo is not a regular file",
-            marks=pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here"),
-        ),
-    ],
-)
-def test_bad_targets_are_refused_before_work_begins(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
-) -> None:
-    if name == "fifo":
-        os.mkfifo(tmp_path / name)
-    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
-    assert_refused(run_fit(data, tmp_path / name, "--force"), message)
-
-
-def test_an_unwritable_folder_is_refused_before_work_begins(
-    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def denied(*args: Any, **options: Any) -> NoReturn:
-        raise PermissionError(13, "Permission denied")
-
-    # permissions do not hold root back, and tests may run as root
-    monkeypatch.setattr("tempfile.TemporaryFile", denied)
-    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
-    assert_refused(run_fit(data, out), r"cannot write in folder .*: Permission denied")
-
-
-def test_where_writing_fails_the_older_file_stays(
-    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(self: Path, target: Path) -> NoReturn:
-        raise OSError(28, "No space left on device", str(self))
-
-    out.write_text("precious")
-    monkeypatch.setattr(Path, "replace", full)
-    result = run_fit(data, out, "--force", "--quiet")
-    assert_refused(result, r"No space left on device")
-    assert out.read_text() == "precious"
-    assert list(out.parent.iterdir()) == [out]
 
 
 def test_warnings_are_one_line_each(tmp_path: Path, out: Path) -> None:
@@ -601,48 +328,6 @@ def test_an_error_of_the_program_keeps_its_traceback(
     monkeypatch.setattr("manyview.mmc.fit.objective", broken)
     with pytest.raises(kind, match="shapes do not match"):
         run_fit(data, out)
-
-
-@pytest.mark.parametrize("missing", ["typer", "rich"])
-def test_without_its_extra_the_command_says_what_to_install(
-    missing: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in [name for name in sys.modules if name.startswith("manyview.cli.")]:
-        monkeypatch.delitem(sys.modules, name)
-    for name in [name for name in sys.modules if name.startswith(f"{missing}.")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, missing, None)
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 1
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert shown.err == ("the command line needs the extra 'app': pip install 'manyview[app]'\n")
-
-
-def test_an_interrupt_while_it_is_imported_is_a_line(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    class Interrupt:
-        def find_spec(self, name: str, path: object, target: object = None) -> None:
-            if name == "manyview.cli.app":
-                raise KeyboardInterrupt
-
-    monkeypatch.delitem(sys.modules, "manyview.cli.app")
-    monkeypatch.setattr(sys, "meta_path", [Interrupt(), *sys.meta_path])
-    with pytest.raises(SystemExit) as ended:
-        main()
-    assert ended.value.code == 130
-    assert capsys.readouterr().err == "manyview: interrupted: nothing was done\n"
-
-
-def test_other_missing_modules_are_not_blamed_on_the_extra(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.delitem(sys.modules, "manyview.cli.app")
-    monkeypatch.setitem(sys.modules, "manyview.cli.demo", None)
-    with pytest.raises(ModuleNotFoundError, match=r"manyview\.cli\.demo"):
-        main()
 
 
 @pytest.mark.data

@@ -1,0 +1,50 @@
+"""The command as tests run it, and what they read in its answer."""
+
+import csv
+import io
+import re
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from manyview.cli.app import app
+
+N_SAMPLES, N_CLUSTERS = 120, 4
+
+
+def run(*args: object, columns: int = 100) -> Result:
+    result = CliRunner(env={"COLUMNS": str(columns)}).invoke(app, [str(arg) for arg in args])
+    if result.exception is not None and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def run_fit(data: Path, out: object, *options: object, k: int = N_CLUSTERS) -> Result:
+    return run("fit", data, "-k", k, "--out", out, *options)
+
+
+def plain(text: str) -> str:
+    """Text without colours, which continuous integration may force."""
+    return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", text)
+
+
+def clusters_in(text: str) -> list[int]:
+    header, *rows = csv.reader(io.StringIO(text))
+    assert header == ["sample", "cluster"]
+    assert [int(sample) for sample, _ in rows] == list(range(len(rows)))
+    return [int(cluster) for _, cluster in rows]
+
+
+def assert_refused(result: Result, message: str) -> None:
+    assert result.exit_code == 2
+    assert result.stdout == ""
+    last = result.stderr.splitlines()[-1]
+    assert last.startswith("manyview: error: ")
+    assert re.search(message, last)
+    assert "Traceback" not in result.stderr
+
+
+def refuses(*args: Any, **options: Any) -> NoReturn:
+    pytest.fail("work began")

@@ -1,0 +1,172 @@
+"""What a fit writes, and which targets it refuses before work begins."""
+
+import csv
+import io
+import os
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import pytest
+
+from manyview import MMC
+from manyview.datasets import load_digits_views, make_views, write_views
+
+from .command import (
+    N_CLUSTERS,
+    N_SAMPLES,
+    assert_refused,
+    clusters_in,
+    plain,
+    refuses,
+    run_fit,
+)
+
+
+def test_an_older_file_is_replaced_only_by_force(
+    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out.write_text("precious")
+    with monkeypatch.context() as patched:
+        patched.setattr("manyview.cli.fit.find_dataset", refuses)
+        assert_refused(run_fit(data, out), r"labels\.csv exists; .*--force")
+    assert out.read_text() == "precious"
+    assert run_fit(data, out, "--force").exit_code == 0
+    assert len(clusters_in(out.read_text())) == N_SAMPLES
+
+
+def test_labels_never_replace_the_data(data: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.npz"
+    copy.write_bytes(data.read_bytes())
+    assert_refused(run_fit(copy, copy, "--force"), r"would replace the data")
+    assert copy.read_bytes() == data.read_bytes()
+
+
+@pytest.mark.parametrize("options", [[], ["--force"]])
+def test_labels_never_replace_the_checkpoint(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
+) -> None:
+    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
+    same = ["--checkpoint", tmp_path / "folder" / ".." / "fit.csv", *options]
+    assert_refused(run_fit(data, tmp_path / "fit.csv", *same), "name the same file")
+
+
+def test_what_speaks_for_each_cluster_is_written(data: Path, out: Path, tmp_path: Path) -> None:
+    features = tmp_path / "features.csv"
+    result = run_fit(data, out, "--explain", features)
+    assert re.search(rf"features +.*{features.name}", plain(result.stdout))
+    columns, *rows = csv.reader(io.StringIO(features.read_text()))
+    assert columns == ["cluster", "weight", "view_1", "feature_1", "view_2", "feature_2"]
+    views = load_digits_views(n_samples=N_SAMPLES).views
+    model = MMC(N_CLUSTERS, random_state=0).fit(views)
+    expected = [
+        (entry.cluster, [name for pair in entry.features for name in pair])
+        for cluster in range(N_CLUSTERS)
+        for order in (1, 2)
+        for entry in model.explain(order)
+        if entry.cluster == cluster
+    ]
+    assert [(int(row[0]), [part for part in row[2:] if part]) for row in rows] == expected
+
+
+def test_one_view_has_no_second_column_of_features(tmp_path: Path, out: Path) -> None:
+    made, _ = make_views(60, 3, (5,), random_state=0)
+    write_views(tmp_path / "one.npz", made)
+    result = run_fit(tmp_path / "one.npz", out, "--explain", "-", k=3)
+    assert result.stdout.splitlines()[0] == "cluster,weight,view_1,feature_1"
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("labels.csv", "--out and --explain name the same file .*; give another --explain"),
+        ("some.npz", "--explain would replace the data"),
+        ("older.csv", r"older\.csv exists; give another --explain, or --force"),
+        ("missing/features.csv", r"no folder .*missing to write features\.csv in"),
+    ],
+)
+def test_a_bad_target_of_features_is_refused_before_work_begins(
+    data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    (tmp_path / "older.csv").write_text("precious")
+    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
+    target = data if name == data.name else tmp_path / name
+    assert_refused(run_fit(data, out, "--explain", target), message)
+    assert (tmp_path / "older.csv").read_text() == "precious"
+
+
+def test_labels_and_features_cannot_both_go_to_standard_output(data: Path) -> None:
+    assert_refused(run_fit(data, "-", "--explain", "-"), "--explain are both standard output")
+
+
+def test_names_that_csv_and_utf8_cannot_hold_as_they_are(tmp_path: Path, out: Path) -> None:
+    views, _ = make_views(60, 3, (4, 4), random_state=0)
+    odd = ['a,"b"', "line\nbreak", "carriage\rreturn", "half \ud83d"]
+    write_views(tmp_path / "odd.npz", replace(views, feature_names=(np.array(odd),) * 2))
+    features = tmp_path / "features.csv"
+    assert run_fit(tmp_path / "odd.npz", out, "--explain", features, k=3).exit_code == 0
+    with features.open(newline="", encoding="utf-8") as file:
+        columns, *rows = csv.reader(file)
+    assert {len(row) for row in rows} == {len(columns)} == {6}
+    assert {row[3] for row in rows} == {*odd[:3], "half ?"}
+
+
+def test_a_reader_that_leaves_early_does_not_cost_the_other_file(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object) -> NoReturn:
+        raise BrokenPipeError
+
+    monkeypatch.setattr("manyview.cli.fit.write_labels", closed)
+    features = tmp_path / "features.csv"
+    assert run_fit(data, "-", "--explain", features).exit_code != 0
+    assert features.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("missing/labels.csv", r"no folder .*missing to write labels\.csv in"),
+        (".", r"is a folder; expected the name of a file"),
+        pytest.param(
+            "fifo",
+            r"fifo is not a regular file",
+            marks=pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here"),
+        ),
+    ],
+)
+def test_bad_targets_are_refused_before_work_begins(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
+) -> None:
+    if name == "fifo":
+        os.mkfifo(tmp_path / name)
+    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
+    assert_refused(run_fit(data, tmp_path / name, "--force"), message)
+
+
+def test_an_unwritable_folder_is_refused_before_work_begins(
+    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def denied(*args: Any, **options: Any) -> NoReturn:
+        raise PermissionError(13, "Permission denied")
+
+    # permissions do not hold root back, and tests may run as root
+    monkeypatch.setattr("tempfile.TemporaryFile", denied)
+    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
+    assert_refused(run_fit(data, out), r"cannot write in folder .*: Permission denied")
+
+
+def test_where_writing_fails_the_older_file_stays(
+    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Path, target: Path) -> NoReturn:
+        raise OSError(28, "No space left on device", str(self))
+
+    out.write_text("precious")
+    monkeypatch.setattr(Path, "replace", full)
+    result = run_fit(data, out, "--force", "--quiet")
+    assert_refused(result, r"No space left on device")
+    assert out.read_text() == "precious"
+    assert list(out.parent.iterdir()) == [out]
