@@ -106,6 +106,19 @@ class TestAgreement:
         np.testing.assert_array_equal(fetched(found.labels_), expected.labels_)
         np.testing.assert_allclose(found.objective_, expected.objective_, rtol=1e-3)
 
+    @pytest.mark.parametrize("dtype", [np.uint8, np.float32, np.float64])
+    def test_of_predictions_by_centres(self, place, dtype):
+        views, truth = made()
+        views = [(20.0 * (X - X.min()) / np.ptp(X)).astype(dtype) for X in views]
+        given = brought(views, place)
+        found, expected = (
+            fitted(some, indicator="orthogonal", init=truth, max_iter=3, tol=0.0)
+            for some in (given, views)
+        )
+        np.testing.assert_array_equal(fetched(found.predict(given)), expected.predict(views))
+        predictions = fetched(found.transform(given)), expected.transform(views)
+        np.testing.assert_allclose(*predictions, atol=1e-3 * np.abs(predictions[1]).max())
+
     def test_of_views_with_names_and_several_starts(self, place):
         views, _ = made()
         named = dict(zip(("text", "image"), views, strict=True))

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import Block, Engine, Update
-from manyview.engine.arrays import Array, namespace, placed_like
+from manyview.engine.arrays import Array, as_dtype, namespace, placed_like
 from manyview.mmc.model import Factors, interaction
 
 __all__ = ["CentreReadout", "LargestReadout", "Readout", "predict_samples"]
@@ -53,10 +53,12 @@ class CentreReadout:
     def labels(self, prediction: Array) -> Array:
         """Return the cluster of each row of a prediction."""
         xp = namespace(prediction)
+        # k-means has its centres in the precision of the rows
         rotation, centres = (
-            placed_like(part, prediction) for part in (self.rotation, self.centres)
+            placed_like(part.astype(np.float64, copy=False), prediction)
+            for part in (self.rotation, self.centres)
         )
-        rows = xp.astype(prediction, rotation.dtype, copy=False) @ rotation
+        rows = as_dtype(prediction, np.float64) @ rotation
         distances = xp.sum(centres**2, axis=1) - 2.0 * (rows @ centres.T)
         return xp.argmin(distances, axis=1)
 
