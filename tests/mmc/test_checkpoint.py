@@ -475,6 +475,20 @@ class TestWriting:
         np.testing.assert_array_equal(found.labels_, whole.labels_)
         np.testing.assert_allclose(found.objective_, whole.objective_, rtol=1e-9)
 
+    def test_another_fit_that_begins_meanwhile_does_no_harm(self, path, monkeypatch):
+        made_whole = checkpoint_file._copy
+
+        def begun_meanwhile(source, target):
+            checkpoint_file.CheckpointFile(path, 1)
+            made_whole(source, target)
+
+        monkeypatch.setattr(checkpoint_file, "_copy", begun_meanwhile)
+        fitted(made(), checkpoint=path)
+        assert sorted(entry.name for entry in path.parent.iterdir()) == [
+            path.name,
+            f"{path.name}.previous",
+        ]
+
     def test_through_a_link(self, tmp_path, path, monkeypatch):
         link = tmp_path / "link"
         link.symlink_to(path)

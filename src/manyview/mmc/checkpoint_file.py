@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import tempfile
 import warnings
 from contextlib import suppress
 from pathlib import Path
@@ -58,9 +59,9 @@ class CheckpointFile:
             self._path = path = path.resolve()
             if path.exists() and not path.is_file():
                 raise OSError("it is not a file")
-            with _partial(path).open("wb"):
+            # under a name of its own: another fit may be at work on the file
+            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_partial(path).name):
                 pass
-            _partial(path).unlink()
         except (OSError, RuntimeError) as error:  # links may go round in circles
             raise OSError(f"checkpoint {str(path)!r} cannot be written: {error}") from error
 
