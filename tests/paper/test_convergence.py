@@ -11,4 +11,5 @@ def test_both_indicators_on_every_set():
     curves = converge([data], n_sweeps=6)
     assert set(curves) == {("made", "orthogonal"), ("made", "discrete")}
     for values in curves.values():
+        assert len(values) == 6
         assert (np.diff(values) <= 1e-12).all()

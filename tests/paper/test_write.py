@@ -6,7 +6,8 @@ from typer.testing import CliRunner
 
 from manyview.cli.app import app
 from manyview.datasets import make_views, write_views
-from manyview.experiment import METHODS, read_runs
+from manyview.experiment import METHODS, Run, read_runs, summarise
+from manyview.paper.write import _significance
 
 
 @pytest.fixture(scope="module")
@@ -69,11 +70,31 @@ def test_the_slowest_part_is_named(folder):
 
 
 def test_nothing_is_done_twice(folder):
-    before = read_runs(folder[0] / "out" / "runs.jsonl")
+    file = folder[0] / "out" / "runs.jsonl"
+    before = read_runs(file)
+    written = file.read_text().count('{"run":')
+    assert written == len(before) > 20
     assert command(folder[0]).exit_code == 0
-    after = read_runs(folder[0] / "out" / "runs.jsonl")
     stopped = [run for run in before if run.error]
-    assert len(after) - len(before) <= len(stopped)
+    # one that a limit stopped may be tried again; read_runs would not tell what is done twice
+    assert file.read_text().count('{"run":') - written <= len(stopped)
+
+
+def test_a_method_that_fails_ranks_last_and_its_differences_tell_of_fewer_sets(tmp_path):
+    def scored(method, data, value):
+        scores = {} if value is None else {"nmi_geometric": value}
+        error = "stopped" if value is None else ""
+        return Run(method, data, 0, "default", {}, "none", scores, error=error)
+
+    table = {"MMC": [0.8, 0.8, 0.8], "SEC": [0.5, 0.5, 0.5], "SCMV3DT": [0.9, None, None]}
+    runs = [scored(m, d, v) for m, row in table.items() for d, v in zip("pqr", row, strict=True)]
+    _significance(tmp_path, runs, summarise(runs))
+    with (tmp_path / "ranks.csv").open() as file:
+        ranks = {line["method"]: float(line["mean_rank_nmi"]) for line in csv.DictReader(file)}
+    assert ranks == pytest.approx({"MMC": 4 / 3, "SEC": 7 / 3, "SCMV3DT": 7 / 3})
+    with (tmp_path / "differences.csv").open() as file:
+        sets = {line["other"]: line["n_sets"] for line in csv.DictReader(file)}
+    assert sets == {"SEC": "3", "SCMV3DT": "1"}
 
 
 def test_a_file_in_the_way_is_refused(folder, tmp_path):

@@ -66,6 +66,7 @@ def time_growth(
     methods: Sequence[Method],
     sizes: Sequence[int],
     *,
+    n_threads: int = 1,
     limits: Limits,
     results: ResultsFile | None = None,
     listener: Listener | None = None,
@@ -80,6 +81,8 @@ def time_growth(
     methods : sequence of Method
     sizes : sequence of int
         Numbers of samples.
+    n_threads : int
+        Threads of linear algebra in a fit.
     limits : Limits
         Of each fit.
     results : ResultsFile, optional
@@ -101,6 +104,7 @@ def time_growth(
             [part],
             repeats=1,
             n_jobs=1,
+            n_threads=n_threads,
             limits=limits,
             results=results,
             listener=listener,

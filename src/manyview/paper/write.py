@@ -102,7 +102,7 @@ def reproduce(
     n_threads : int
         Threads of linear algebra in a run.
     limits, growth_limits : Limits
-        Of a run of the table, and of one of the figure of times.
+        Of a run of the table or of the figure of convergence, and of one of the figure of times.
     listener : callable
         From the name of a part of the work to who is told of its progress.
 
@@ -127,13 +127,19 @@ def reproduce(
         )
         slowest = _slowest([run for run in results.runs if run.data in names])
         curves = converge(
-            datasets, n_jobs=n_jobs, results=results, listener=listener("convergence")
+            datasets,
+            n_jobs=n_jobs,
+            n_threads=n_threads,
+            limits=limits,
+            results=results,
+            listener=listener("convergence"),
         )
         growths = [
             time_growth(
                 dataset,
                 methods,
                 _sizes(dataset),
+                n_threads=n_threads,
                 limits=growth_limits,
                 results=results,
                 listener=listener(f"times on {dataset.name}"),
@@ -166,12 +172,12 @@ def reproduce(
 
 def _significance(folder: Path, runs: Sequence[Run], rows: Sequence[Row]) -> list[Path]:
     """Write ranks and paired differences of the label-free runs, each method scaled its own way."""
-    rows = [row for row in rows if not row.tuned and "normalize" not in row.params and row.n_runs]
+    rows = [row for row in rows if not row.tuned and "normalize" not in row.params]
     runs = [run for run in runs if not run.tuned and "normalize" not in run.params]
     try:
         ranking = rank_methods(rows)
     except ValueError:
-        return []  # no data set in which all methods ended with labels
+        return []  # no data set in which any method ended with labels
     found = paired_differences(runs, "MMC") if "MMC" in ranking.ranks else []
     lines = list(ranking.ranks.items())
     files = [
@@ -185,7 +191,15 @@ def _significance(folder: Path, runs: Sequence[Run], rows: Sequence[Row]) -> lis
         draw = partial(plot_critical_difference, ranking.ranks, ranking.critical_difference)
         files.append(_figure(folder / "ranks.png", draw))
     if found:
-        intervals = {each.other: (each.mean, each.low, each.high) for each in found}
+        most = max(each.n_sets for each in found)
+        intervals = {
+            each.other if each.n_sets == most else f"{each.other} ({each.n_sets} of {most} sets)": (
+                each.mean,
+                each.low,
+                each.high,
+            )
+            for each in found
+        }
         draw = partial(plot_paired_differences, intervals, xlabel="NMI of MMC less its own")
         files.append(_figure(folder / "differences.png", draw))
     return files
