@@ -26,6 +26,10 @@ def test_beyond():
         (Limits(bytes=2e9), "stopped at the memory limit of 2 GB", False),
         (Limits(), "the process ended with code -9", True),
         (Limits(), "view 'a' has negative entries", False),
+        (Limits(), "SEC on 9 samples needs 9 GiB, and 1 GiB may be used. AMGL needs none", True),
+        (Limits(), "MemoryError", True),
+        (Limits(), "MemoryError: Unable to allocate 9 GiB", True),
+        (Limits(), "ModuleNotFoundError: No module named 'torch'", True),
         (Limits(), "", False),
     ],
 )

@@ -1,7 +1,8 @@
 import pytest
 
+from manyview import MMC
 from manyview.datasets import make_views
-from manyview.experiment import METHODS, PUBLISHED, method_named
+from manyview.experiment import METHODS, PUBLISHED, Method, method_named
 
 
 def test_every_method_of_the_paper_has_its_published_figures():
@@ -30,3 +31,8 @@ def test_names():
     assert method_named("mmc-f").name == "MMC-F"
     with pytest.raises(ValueError, match="no method 'MNC'; did you mean MMC"):
         method_named("MNC")
+
+
+@pytest.mark.parametrize("own", [None, "rows"])
+def test_how_views_are_scaled_by_default_may_be_given(own):
+    assert Method("own", MMC, {"normalize": own}).default_preprocessing == own

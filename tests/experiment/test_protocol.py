@@ -1,8 +1,11 @@
+import warnings
+
 import numpy as np
 import pytest
 
 from manyview.datasets import Dataset, make_views
 from manyview.experiment import Listener, Method, ResultsFile, compare, summarise
+from manyview.experiment.tasks import Task, perform
 
 EASY = make_views(60, 3, (6, 5), random_state=0)
 DATA = Dataset(EASY.views, EASY.y, name="easy")
@@ -75,6 +78,41 @@ def test_settings_are_chosen_on_seeds_that_are_not_reported():
         seeds[run.protocol].add(run.seed)
     assert seeds["default"] == seeds["tuned"] == {0, 1, 2}
     assert not seeds["selection"] & seeds["tuned"]
+
+
+class ByLuck(Labeller):
+    """Settings of which another is better on some seeds."""
+
+    def fit(self, views):
+        lucky = (self.seed >= 1002) == (self.right == 0.9)
+        self.right = 1.0 if lucky else 0.4
+        return super().fit(views)
+
+
+def test_what_a_file_holds_of_other_seeds_does_not_choose(tmp_path):
+    method = Method("labeller", ByLuck, {"right": 0.3}, GRID[:2])
+    with ResultsFile(tmp_path / "runs.jsonl") as results:
+        for tuning_repeats, expected in ((2, 0.2), (6, 0.9), (2, 0.2)):
+            options = {"repeats": 1, "tune": True, "tuning_repeats": tuning_repeats}
+            runs = compare([method], [DATA], results=results, **options)
+            assert runs[-1].params["right"] == expected
+
+
+def test_progress_tells_of_every_run_though_tuned_ones_are_there(tmp_path):
+    with ResultsFile(tmp_path / "runs.jsonl") as results:
+        for _ in range(2):
+            heard = Heard()
+            compare([METHOD], [DATA], repeats=2, tune=True, results=results, listener=heard)
+            total, known = heard.plan
+            assert known + len(heard.runs) == total
+    assert not heard.tasks
+
+
+def test_a_failed_run_leaves_the_filters_of_warnings_alone():
+    filters = list(warnings.filters)
+    runs = perform(Task(METHOD, "easy", "", "default", {"right": -1.0}, (0, 1)), DATA)
+    assert next(runs).error == "cannot"
+    assert warnings.filters == filters
 
 
 def test_a_run_tells_what_it_was():

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy.stats import friedmanchisquare
@@ -32,6 +34,13 @@ class TestRanks:
     def test_the_best_has_rank_one_and_ties_share(self):
         runs = made({"x": {"a": [0.9], "b": [0.5], "c": [0.5]}})
         assert rank_methods(summarise(runs)).ranks == {"a": 1.0, "b": 2.5, "c": 2.5}
+
+    def test_rounding_tells_nobody_apart(self):
+        almost = np.nextafter(1.0, 0.0)
+        runs = made({name: {"a": [1.0], "b": [almost]} for name in "vwxyz"})
+        assert rank_methods(summarise(runs)).ranks == {"a": 1.5, "b": 1.5}
+        (difference,) = paired_differences(runs, "a")
+        assert (difference.low, difference.high, difference.wins) == (0.0, 0.0, 0)
 
     def test_mean_over_data_sets_best_first(self):
         runs = made(
@@ -104,6 +113,15 @@ class TestDifferences:
         assert difference.low == pytest.approx(0.1)
         assert difference.high == pytest.approx(0.1)
 
+    def test_a_set_that_is_drawn_twice_has_seeds_of_its_own_each_time(self):
+        values = np.random.default_rng(0).standard_normal((2, 5))
+        values -= values.mean(axis=1, keepdims=True)
+        runs = made({n: {"a": v, "b": 0 * v} for n, v in zip("xy", values, strict=True)})
+        (found,) = paired_differences(runs, "a", n_resamples=20_000, level=0.3173)
+        # sets do not differ: all is within them, and a mean of two draws has half of the variance
+        within = np.mean(values.var(axis=1)) / values.shape[1]
+        assert (found.high - found.low) / 2 == pytest.approx(np.sqrt(within / 2), rel=0.1)
+
     def test_an_unknown_method_is_named(self):
         with pytest.raises(ValueError, match="no runs of 'd'; there are a, b, c"):
             paired_differences(made(table()), "d")
@@ -121,3 +139,11 @@ def test_protocols_and_preprocessings_are_not_mixed(other):
 def test_nothing_to_compare():
     with pytest.raises(ValueError, match="no runs to compare"):
         rank_methods([])
+
+
+def test_settings_are_not_mixed():
+    runs = made({"x": {"a": [0.9], "b": [0.5]}})
+    runs.append(replace(runs[0], params={"rank": 5}))
+    for compared in (lambda: rank_methods(summarise(runs)), lambda: paired_differences(runs, "a")):
+        with pytest.raises(ValueError, match="differ in their parameters"):
+            compared()

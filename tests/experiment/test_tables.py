@@ -31,6 +31,7 @@ def test_csv_holds_what_the_rows_do():
     assert lines[3]["errors"] == "no | memory"
     assert lines[3]["acc_mean"] == ""
     assert lines[4]["published_acc"] == ""
+    assert lines[4]["n_iter"] == lines[3]["seconds"] == ""  # not there is not NaN
 
 
 def cells(markdown):
@@ -62,3 +63,8 @@ def test_the_best_of_each_protocol_is_bold():
 def test_a_failure_shows_its_reason():
     body = cells(as_markdown(ROWS))[2:]
     assert body[3][2] == "no / memory"
+
+
+def test_the_name_of_a_set_does_not_break_the_table():
+    table = as_markdown(summarise([run("MMC", 0.5, data="a|b")]))
+    assert {len(line) for line in cells(table)} == {4}

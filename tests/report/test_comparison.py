@@ -54,6 +54,19 @@ def test_scalings_of_one_method_are_told_apart(plain, runs_of):
     assert [line.label for line in standing.lines] == ["MMC (rows)", "MMC (columns)"]
 
 
+def test_settings_of_one_method_are_lines_of_their_own(plain, runs_of):
+    runs = []
+    for mu, acc in ((1, 0.2), (2, 0.9)):
+        scores = dict.fromkeys(_SCORES, acc)
+        made = runs_of(plain, methods=("SEC",), protocol="tuned", scores=scores)
+        runs += [replace(run, params={"mu": mu}) for run in made]
+    runs[0] = replace(runs[0], scores={}, error="no")
+    (standing,) = standings(runs)
+    assert [line.label for line in standing.lines] == ["SEC † (mu=1)", "SEC † (mu=2)"]
+    assert [set(line.values["acc"]) for line in standing.lines] == [{0.2}, {0.9}]
+    assert [line.cells[_column("Failed")].text for line in standing.lines] == ["1", "0"]
+
+
 def test_published_figures_stand_beside_their_method(plain, runs_of):
     (standing,) = standings(runs_of(plain, methods=("MMC",), data="3sources"))
     assert standing.lines[0].cells[_column("Published")].text == "60.6 / 52.8"

@@ -10,6 +10,8 @@ __all__ = ["Limits"]
 _STOPPED = r"stopped at the (?P<what>time|memory) limit of (?P<limit>\S+) (s|GB)"
 _ELSEWHERE = ", with another seed"
 _ENDED = "the process"
+# what failed on one machine may not on another, or once something is installed
+_OF_THE_MACHINE = r".* GiB may be used\b.*|(Memory|Import|ModuleNotFound)Error\b.*"
 
 
 @dataclass(frozen=True)
@@ -53,10 +55,10 @@ class Limits:
         return stopped + _ELSEWHERE if re.fullmatch(_STOPPED, stopped) else ""
 
     def would_differ(self, error: str) -> bool:
-        """Whether a run that failed so might not, within these limits: it had less of something."""
+        """Whether a run that failed so might not, within these limits and on this machine."""
         found = re.fullmatch(_STOPPED, error.removesuffix(_ELSEWHERE))
         if found is None:
-            return error.startswith(_ENDED)
+            return error.startswith(_ENDED) or bool(re.fullmatch(_OF_THE_MACHINE, error, re.DOTALL))
         limit = self.seconds if found["what"] == "time" else self.bytes
         scale = 1.0 if found["what"] == "time" else 1e9
         # the message has six digits of the limit

@@ -39,7 +39,8 @@ class Method:
     def default_preprocessing(self) -> str | None:
         """How the estimator scales the views by itself."""
         if "normalize" in self.defaults:
-            return str(self.defaults["normalize"])
+            given: str | None = self.defaults["normalize"]
+            return given
         parameter = signature(self.make).parameters.get("normalize")
         return None if parameter is None else parameter.default
 

@@ -6,7 +6,7 @@ of a grid with the best mean accuracy on some seeds, reported on others.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +17,7 @@ from manyview.experiment.fingerprint import fingerprint
 from manyview.experiment.limits import Limits
 from manyview.experiment.methods import Method
 from manyview.experiment.results import ResultsFile
-from manyview.experiment.run import Protocol, Run
+from manyview.experiment.run import Key, Protocol, Run
 from manyview.experiment.tasks import Task, perform
 
 __all__ = ["PREPROCESSINGS", "TUNING_SEED", "Listener", "compare"]
@@ -122,8 +122,9 @@ def compare(
     keys = {run.key for task in first for run in task.runs()}
     plan.listener.planned(len(keys) + repeats * len(tunable), len(keys & plan.runs.keys()))
     plan.perform(first)
-    chosen = {cell: cell.chosen(plan.runs.values()) for cell in tunable}
+    chosen = {cell: cell.chosen(plan.runs, other_seeds) for cell in tunable}
     tuned = [task for cell in tunable for task in cell.tasks("tuned", chosen[cell], seeds)]
+    plan.tell_of_known(tuned)
     plan.perform(tuned)
 
     wanted = []
@@ -163,16 +164,13 @@ class _Cell:
             for group in groups
         ]
 
-    def chosen(self, runs: Iterable[Run]) -> Mapping[str, Any]:
+    def chosen(self, runs: Mapping[Key, Run], seeds: tuple[int, ...]) -> Mapping[str, Any]:
         """Return the setting of the grid with the best mean accuracy in the runs of selection."""
-        scores: dict[tuple[str, ...], list[float]] = {}
-        for run in runs:
-            if run.protocol == "selection":
-                scores.setdefault(run.key[:4], []).append(run.scores.get("acc", 0.0))
 
         def accuracy(setting: Mapping[str, Any]) -> float:
-            (run,) = self.tasks("selection", setting, (0,))[0].runs()
-            return float(np.mean(scores[run.key[:4]]))
+            tasks = self.tasks("selection", setting, seeds)
+            found = [runs[run.key] for task in tasks for run in task.runs()]
+            return float(np.mean([run.scores.get("acc", 0.0) for run in found]))
 
         return max(self.method.grid, key=accuracy)
 
@@ -187,15 +185,20 @@ class _Plan:
     n_jobs: int | None
     n_threads: int
     limits: Limits
-    runs: dict[tuple[str, str, str, str, int], Run] = field(default_factory=dict)
+    runs: dict[Key, Run] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for run in self.results.runs if self.results else ():
             if not self.limits.would_differ(run.error):
                 self.runs[run.key] = run
 
+    def tell_of_known(self, tasks: Sequence[Task]) -> None:
+        """Tell of runs that are there, but that nobody could know to be asked for."""
+        for run in (run for task in tasks for run in task.runs() if run.key in self.runs):
+            self.listener.finished(self.runs[run.key])
+
     def perform(self, tasks: Sequence[Task]) -> None:
-        taken: set[tuple[str, str, str, str, int]] = set()
+        taken: set[Key] = set()
         left = [part for task in tasks for part in self._left(task, taken)]
         stopped = {
             run.key[:-1]: reason
@@ -213,7 +216,7 @@ class _Plan:
         self.runs[kept.key] = kept
         self.listener.finished(kept)
 
-    def _left(self, task: Task, taken: set[tuple[str, str, str, str, int]]) -> list[Task]:
+    def _left(self, task: Task, taken: set[Key]) -> list[Task]:
         """Return the part of a task that is neither there nor taken, and take it."""
         left = [run for run in task.runs() if run.key not in self.runs and run.key not in taken]
         taken.update(run.key for run in left)

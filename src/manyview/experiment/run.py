@@ -7,9 +7,10 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
-__all__ = ["Protocol", "Run"]
+__all__ = ["Key", "Protocol", "Run", "settings_key"]
 
 Protocol = Literal["default", "tuned", "selection"]
+Key = tuple[str, str, str, str, int]
 
 
 @dataclass(frozen=True)
@@ -69,9 +70,9 @@ class Run:
         return self.protocol == "tuned"
 
     @property
-    def key(self) -> tuple[str, str, str, str, int]:
+    def key(self) -> Key:
         """What tells this run from others: two runs of one key have the same result."""
-        settings = json.dumps(dict(self.params), sort_keys=True, default=str)
+        settings = settings_key(self.params)
         return self.method, self.fingerprint or self.data, self.protocol, settings, self.seed
 
     def as_record(self) -> dict[str, Any]:
@@ -89,3 +90,14 @@ class Run:
             if not isinstance(record.get(name, {}), Mapping):
                 raise ValueError(f"{name} of a run are {record[name]!r}")
         return cls(**{**record, "objective": tuple(record.get("objective", ()))})
+
+
+def settings_key(params: Mapping[str, Any]) -> str:
+    """Return what tells parameters from others, in whatever order they are.
+
+    Examples
+    --------
+    >>> settings_key({"rank": 20, "gamma": 0.1})
+    '{"gamma": 0.1, "rank": 20}'
+    """
+    return json.dumps(dict(params), sort_keys=True, default=str)

@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
-from manyview.experiment.run import Run
+from manyview.experiment.run import Run, settings_key
 from manyview.experiment.summary import Row
 
 __all__ = ["Difference", "Ranking", "critical_difference", "paired_differences", "rank_methods"]
 
 Floats = npt.NDArray[np.float64]
+
+_DIGITS = 9  # of a score; what is beyond is rounding, and tells no method from another
 
 
 @dataclass(frozen=True)
@@ -90,7 +92,10 @@ def rank_methods(rows: Sequence[Row], score: str = "nmi_geometric") -> Ranking:
     """
     _check_one_protocol(rows)
     methods = list(dict.fromkeys(row.method for row in rows))
-    cells = {(row.method, row.data): row.mean[score] if row.n_runs else -np.inf for row in rows}
+    cells = {
+        (row.method, row.data): round(row.mean[score], _DIGITS) if row.n_runs else -np.inf
+        for row in rows
+    }
     data = [
         name
         for name in dict.fromkeys(row.data for row in rows if row.n_runs)
@@ -203,7 +208,7 @@ def _gaps(runs: Sequence[Run], method: str, other: str, score: str) -> list[Floa
     for data in dict.fromkeys(run.data for run in runs):
         seeds = dict.fromkeys(run.seed for run in runs if run.data == data)
         pairs = [
-            scores[method, data, seed] - scores[other, data, seed]
+            round(scores[method, data, seed] - scores[other, data, seed], _DIGITS)
             for seed in seeds
             if (method, data, seed) in scores and (other, data, seed) in scores
         ]
@@ -213,19 +218,32 @@ def _gaps(runs: Sequence[Run], method: str, other: str, score: str) -> list[Floa
 
 
 def _resampled(gaps: Sequence[Floats], count: int, rng: np.random.Generator) -> Floats:
-    means = np.stack(
-        [gap[rng.integers(gap.size, size=(count, gap.size))].mean(axis=1) for gap in gaps]
-    )
-    drawn = rng.integers(len(gaps), size=(len(gaps), count))
-    return np.asarray(np.take_along_axis(means, drawn, axis=0).mean(axis=0))
+    """Means over as many sets as there are, drawn, each time with seeds drawn anew."""
+    total = np.zeros(count)
+    for _ in gaps:
+        drawn = rng.integers(len(gaps), size=count)
+        for at, gap in enumerate(gaps):
+            (places,) = np.nonzero(drawn == at)
+            total[places] += gap[rng.integers(gap.size, size=(places.size, gap.size))].mean(axis=1)
+    return total / len(gaps)
 
 
 def _check_one_protocol(items: Sequence[Row] | Sequence[Run]) -> None:
     if not items:
         raise ValueError("there are no runs to compare")
-    kinds = {(item.protocol, item.method, item.data, item.preprocessing) for item in items}
-    if len({protocol for protocol, *_ in kinds}) > 1:
+    if len({item.protocol for item in items}) > 1:
         raise ValueError("default and tuned runs are not compared with each other")
-    cells = [(method, data) for _, method, data, _ in kinds]
-    if len(cells) > len(set(cells)):
-        raise ValueError("runs of one method differ in their preprocessing: compare one at a time")
+    for differ, of in (("preprocessing", _preprocessing), ("parameters", _settings)):
+        kinds = {(item.method, item.data, of(item)) for item in items}
+        if len(kinds) > len({(method, data) for method, data, _ in kinds}):
+            raise ValueError(
+                f"runs of one method on one set differ in their {differ}: compare one at a time"
+            )
+
+
+def _preprocessing(item: Row | Run) -> str:
+    return item.preprocessing
+
+
+def _settings(item: Row | Run) -> str:
+    return settings_key(item.params)

@@ -30,7 +30,7 @@ class Row:
     n_runs : int
         Runs that ended with labels.
     mean, std : dict of str to float
-        Of every score.
+        Of every score, over these runs: what they deviate by, and not what more of them might.
     seconds, cpu_seconds, peak_bytes, n_iter : float
         Means over runs.
     published : tuple of float, or None
@@ -61,7 +61,7 @@ class Row:
 
     @property
     def title(self) -> str:
-        """The method, with what sets the row apart from the method's own default."""
+        """The method, and whether labels tuned it."""
         return f"{self.method}, tuned with labels" if self.tuned else self.method
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Sequence
 
 from manyview.experiment.summary import Row
@@ -38,7 +39,8 @@ def as_csv(rows: Sequence[Row]) -> str:
         cells += [json.dumps(dict(row.params), sort_keys=True, default=str), row.n_runs]
         for name in scores:
             cells += [row.mean.get(name, ""), row.std.get(name, "")]
-        cells += [getattr(row, name) if row.n_runs else "" for name in _COST]
+        cost = [getattr(row, name) for name in _COST]
+        cells += ["" if math.isnan(value) else value for value in cost]
         cells += [*(row.published or ("", "")), "; ".join(row.errors)]
         writer.writerow(cells)
     return text.getvalue()
@@ -60,7 +62,8 @@ def as_markdown(rows: Sequence[Row]) -> str:
     """
     data = list(dict.fromkeys(row.data for row in rows))
     lines = [
-        "| method | scaled |" + "".join(f" {name} ACC | {name} NMI |" for name in data),
+        "| method | scaled |"
+        + "".join(f" {name} ACC | {name} NMI |" for name in map(_plain, data)),
         "|---|---|" + "---:|" * (2 * len(data)),
     ]
     kinds = dict.fromkeys((row.method, row.protocol, row.preprocessing) for row in rows)

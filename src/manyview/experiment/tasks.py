@@ -19,7 +19,7 @@ from manyview.metrics import score_all
 
 __all__ = ["Task", "perform"]
 
-_TELLING = (ValueError, MemoryError)  # whose messages are written for users
+_TELLING = ValueError  # whose messages are written for users
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,7 @@ def perform(task: Task, dataset: Dataset) -> Iterator[Run]:
     fitted: Any = None
     shared = Usage()
     for run in task.runs():
+        reason = ""
         with warnings.catch_warnings(), Usage() as usage:
             warnings.simplefilter("ignore", ConvergenceWarning)
             warnings.simplefilter("error", InterruptWarning)
@@ -91,8 +92,11 @@ def perform(task: Task, dataset: Dataset) -> Iterator[Run]:
             except InterruptWarning:  # what was reached is no result of the method
                 raise KeyboardInterrupt from None
             except Exception as error:  # one run that fails does not stop the others
-                yield replace(run, error=_reason(error))
-                continue
+                reason = _reason(error)
+        # outside of the filters above, which are not the caller's
+        if reason:
+            yield replace(run, error=reason)
+            continue
         if fitted is not None:
             usage.seconds += shared.seconds
             usage.cpu_seconds += shared.cpu_seconds
@@ -114,4 +118,4 @@ def _reason(error: Exception) -> str:
     name = type(error).__name__
     if isinstance(error, _TELLING):
         return str(error) or name
-    return f"{name}: {error}"
+    return f"{name}: {error}" if str(error) else name

@@ -8,9 +8,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from manyview.experiment import Row, Run, summarise
+from manyview.experiment.run import settings_key
 from manyview.report.text import MISSING, figure, short
 
 __all__ = ["COLUMNS", "SCORES", "Cell", "Column", "Line", "Standing", "standings"]
+
+_Key = tuple[str, str, str, str, str]
 
 SCORES = {
     "acc": "ACC",
@@ -108,7 +111,7 @@ def standings(runs: Sequence[Run]) -> list[Standing]:
     -------
     list of Standing
     """
-    groups: dict[tuple[str, str, str, str], list[Run]] = {}
+    groups: dict[_Key, list[Run]] = {}
     for run in runs:
         groups.setdefault(_key(run), []).append(run)
     by_data: dict[str, list[Row]] = {}
@@ -117,13 +120,11 @@ def standings(runs: Sequence[Run]) -> list[Standing]:
     return [_standing(data, rows, groups) for data, rows in by_data.items()]
 
 
-def _key(of: Run | Row) -> tuple[str, str, str, str]:
-    return of.method, of.data, of.protocol, of.preprocessing
+def _key(of: Run | Row) -> _Key:
+    return of.method, of.data, of.protocol, of.preprocessing, settings_key(of.params)
 
 
-def _standing(
-    data: str, rows: list[Row], groups: Mapping[tuple[str, str, str, str], list[Run]]
-) -> Standing:
+def _standing(data: str, rows: list[Row], groups: Mapping[_Key, list[Run]]) -> Standing:
     best: dict[tuple[str, str], float] = {
         (protocol, score): max(
             _shown(row, score) for row in rows if row.protocol == protocol and row.mean
@@ -132,10 +133,13 @@ def _standing(
         for score in SCORES
     }
     scalings = Counter((row.method, row.protocol) for row in rows)
+    settings = Counter((row.method, row.protocol, row.preprocessing) for row in rows)
     lines, errors = [], []
     for row in rows:
         label = short(row.method, 20) + (" †" if row.tuned else "")
-        if scalings[row.method, row.protocol] > 1:
+        if settings[row.method, row.protocol, row.preprocessing] > 1:
+            label += f" ({short(_settings(row), 30) or row.preprocessing})"
+        elif scalings[row.method, row.protocol] > 1:
             label += f" ({row.preprocessing})"
         group = groups[_key(row)]
         failed = Counter(run.error for run in group if not run.scores)
@@ -171,11 +175,15 @@ def _line(
     return Line(
         row,
         label,
-        ", ".join(f"{name}={_setting(value)}" for name, value in row.params.items()),
+        _settings(row),
         cells,
         {score: [run.scores[score] for run in done] for score in ("acc", "nmi_geometric")},
         [run.seed for run in done],
     )
+
+
+def _settings(row: Row) -> str:
+    return ", ".join(f"{name}={_setting(value)}" for name, value in row.params.items())
 
 
 def _setting(value: object) -> str:
