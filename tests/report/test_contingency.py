@@ -24,3 +24,9 @@ def test_every_cell_counts_its_class_and_cluster(pairs):
     for row, of in enumerate(table.classes):
         for column, cluster in enumerate(table.clusters):
             assert table.counts[row, column] == np.sum((y == of) & (labels == cluster))
+
+
+def test_a_cluster_is_not_matched_to_a_class_of_which_it_has_no_sample():
+    table = contingency([0, 0, 0, 0, 1], [0, 0, 0, 1, 0])
+    assert table.n_matched == 1
+    assert table.counts.tolist() == [[3, 1], [1, 0]]

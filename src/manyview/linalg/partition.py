@@ -7,10 +7,18 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["Labels", "cluster_rows", "effective_clusters", "indicator_of", "without_empty"]
+__all__ = [
+    "Labels",
+    "cluster_rows",
+    "effective_clusters",
+    "indicator_of",
+    "matched_order",
+    "without_empty",
+]
 
 Matrix = npt.NDArray[np.floating[Any]]
 Labels = npt.NDArray[np.intp]
@@ -54,3 +62,35 @@ def effective_clusters(sizes: Matrix) -> float:
     share = sizes / sizes.sum()
     share = share[share > 0]
     return float(np.exp(-np.sum(share * np.log(share))))
+
+
+def matched_order(counts: npt.NDArray[np.int64]) -> tuple[list[int], list[int], int]:
+    """Return orders of classes and clusters in which those that belong together are side by side.
+
+    The matching is that of the accuracy. A pair without a common sample is none: it makes up
+    numbers only. What has no match comes last, the largest cluster first.
+
+    Parameters
+    ----------
+    counts : ndarray of shape (n_classes, n_clusters)
+        Samples of a class in a cluster.
+
+    Returns
+    -------
+    rows, columns : list of int
+        The orders.
+    n_matched : int
+        How many at the start of both belong together.
+
+    Examples
+    --------
+    >>> matched_order(np.array([[1, 3, 0], [2, 0, 0]]))
+    ([0, 1], [1, 0, 2], 2)
+    """
+    first, second = linear_sum_assignment(counts, maximize=True)
+    pairs = [(int(i), int(j)) for i, j in zip(first, second, strict=True) if counts[i, j]]
+    rows, columns = [i for i, _ in pairs], [j for _, j in pairs]
+    left = [row for row in range(counts.shape[0]) if row not in rows]
+    over = [column for column in range(counts.shape[1]) if column not in columns]
+    over.sort(key=lambda column: -int(counts[:, column].sum()))
+    return rows + left, columns + over, len(pairs)

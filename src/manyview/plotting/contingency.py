@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
 
+from manyview.linalg.partition import matched_order
 from manyview.metrics import clustering_accuracy
 from manyview.plotting.figure import given_or_new
 from manyview.plotting.names import names_of
@@ -74,7 +74,7 @@ def plot_contingency(
     names = list(names_of(np.asarray(y), class_names).values())
     counts = np.zeros((len(classes), len(clusters)), dtype=np.int64)
     np.add.at(counts, (row_of, column_of), 1)
-    rows, columns, matched = _matched_order(counts)
+    rows, columns, matched = matched_order(counts)
     counts = counts[np.ix_(rows, columns)]
 
     cell = 0.5 if max(counts.shape) <= _MANY else 0.3
@@ -86,17 +86,6 @@ def plot_contingency(
     ax.spines[:].set_visible(False)
     ax.set(xlabel="cluster", ylabel="class", title=f"ACC {accuracy:.3f}")
     return ax
-
-
-def _matched_order(counts: Counts) -> tuple[list[int], list[int], int]:
-    """Return the orders of rows and columns, and how many at their start are matched."""
-    first, second = linear_sum_assignment(counts, maximize=True)
-    pairs = [(int(i), int(j)) for i, j in zip(first, second, strict=True) if counts[i, j]]
-    rows, columns = [i for i, _ in pairs], [j for _, j in pairs]
-    left = [row for row in range(counts.shape[0]) if row not in rows]
-    over = [column for column in range(counts.shape[1]) if column not in columns]
-    over.sort(key=lambda column: -int(counts[:, column].sum()))
-    return rows + left, columns + over, len(rows)
 
 
 def _draw_cells(ax: Axes, counts: Counts, matched: int) -> None:

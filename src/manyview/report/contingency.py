@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-from scipy.optimize import linear_sum_assignment
+
+from manyview.linalg.partition import matched_order
 
 __all__ = ["Contingency", "contingency"]
 
@@ -34,7 +35,7 @@ def contingency(y: npt.ArrayLike, labels: npt.ArrayLike) -> Contingency:
     """Count the samples of each class in each cluster, under the matching that accuracy uses.
 
     Matched classes come in their own order, then those that no cluster is matched to; clusters
-    follow them.
+    follow them. A cluster is not matched to a class of which it has no sample.
 
     Parameters
     ----------
@@ -55,12 +56,10 @@ def contingency(y: npt.ArrayLike, labels: npt.ArrayLike) -> Contingency:
     clusters, columns = np.unique(labels, return_inverse=True)
     counts = np.zeros((len(classes), len(clusters)), dtype=np.int64)
     np.add.at(counts, (rows, columns), 1)
-    of_class, of_cluster = linear_sum_assignment(counts, maximize=True)
-    row_order = [*of_class, *sorted(set(range(len(classes))) - set(of_class))]
-    column_order = [*of_cluster, *sorted(set(range(len(clusters))) - set(of_cluster))]
+    row_order, column_order, n_matched = matched_order(counts)
     return Contingency(
         [int(value) for value in classes[row_order]],
         [int(value) for value in clusters[column_order]],
         counts[np.ix_(row_order, column_order)],
-        len(of_class),
+        n_matched,
     )
