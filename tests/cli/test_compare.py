@@ -205,6 +205,15 @@ def test_other_files_are_not_replaced(data, option):
     assert data.read_bytes() == before
 
 
+def test_a_page_of_somebody_else_is_not_replaced(data, tmp_path):
+    page = tmp_path / "page.html"
+    page.write_text("<!doctype html><p>my homepage")
+    result = run(data, "--methods", "RMKMC", "--repeats", 1, "--report", page)
+    assert result.exit_code == 2
+    assert "is not a report" in result.stderr
+    assert page.read_text() == "<!doctype html><p>my homepage"
+
+
 def test_outputs_do_not_replace_each_other(data, tmp_path):
     out = tmp_path / "runs.jsonl"
     command = (data, "--methods", "RMKMC", "--repeats", 1, "--json", out)

@@ -32,6 +32,8 @@ from manyview.experiment.significance import rank_methods
 
 __all__ = ["Outputs", "compare_files", "comparison_table", "methods_named"]
 
+_BEGINNING = 4096  # bytes of a file, among which it says what it is
+
 
 @dataclass(frozen=True)
 class Outputs:
@@ -68,16 +70,16 @@ class Outputs:
         if len({path.resolve() for path in paths}) < len(paths):
             raise ValueError("--results, --json and --report name the same file; expected others")
         _refuse_another(self.json, b'{\n "manyview"', "the JSON file of a comparison")
-        _refuse_another(self.report, b"<!doctype html>", "a report")
+        _refuse_another(self.report, b'<meta name="generator" content="manyview">', "a report")
 
 
-def _refuse_another(path: Path | None, beginning: bytes, what: str) -> None:
+def _refuse_another(path: Path | None, mark: bytes, what: str) -> None:
     """Refuse to replace a file that is not what a comparison writes there."""
     if path is None or not path.exists():
         return
     with path.open("rb") as file:
-        begins = file.read(len(beginning))
-    if begins and begins.lower() != beginning:
+        beginning = file.read(_BEGINNING)
+    if beginning and mark not in beginning:
         raise ValueError(f"{path} exists and is not {what}; give another file")
 
 
