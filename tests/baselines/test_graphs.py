@@ -33,17 +33,6 @@ class TestDistances:
         np.testing.assert_allclose(
             graphs.squared_distances(X), cdist(dense, dense, "sqeuclidean"), atol=1e-9
         )
-        np.testing.assert_allclose(
-            graphs.squared_distances(X[:7], X),
-            cdist(dense[:7], dense, "sqeuclidean"),
-            atol=1e-9,
-        )
-
-    def test_sparse_against_dense(self):
-        X = thinned()
-        expected = graphs.squared_distances(X)
-        np.testing.assert_allclose(graphs.squared_distances(X.toarray(), X), expected, atol=1e-12)
-        np.testing.assert_allclose(graphs.squared_distances(X, X.toarray()), expected, atol=1e-12)
 
     def test_well_filled_columns_of_sparse_rows(self):
         mixed = np.hstack([thinned().toarray(), 50 + rows()])

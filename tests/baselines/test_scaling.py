@@ -4,6 +4,7 @@ import scipy.sparse as sp
 
 from manyview import as_views
 from manyview.baselines.scaling import beside, column_scales, scaled_arrays
+from manyview.engine import engine_for
 
 
 def counts(seed=0, n=30, d=7):
@@ -97,3 +98,13 @@ def test_beside_is_sparse_if_a_view_is():
 def test_unknown_scaling_is_refused():
     with pytest.raises(ValueError, match="'whole'"):
         scaled_arrays([np.ones((2, 2))], "whole")
+
+
+@pytest.mark.parametrize("apart", [1e-9, 1e-6])
+def test_a_feature_is_constant_where_it_is_to_mmc(apart):
+    array = 1000.0 + apart * np.array([[-1.0], [1.0], [1.0], [-1.0]])
+    engine = engine_for(as_views([array]), normalize="columns")
+    scaled = scaled_arrays([array], "columns")[0]
+    assert (
+        (engine.standardising(0).width[0] == 0) == (np.abs(scaled).max() < 0.5) == (apart == 1e-9)
+    )

@@ -24,32 +24,25 @@ _TIED = 1e-9  # part by which distances differ that count as equal
 _WELL_FILLED = 0.25  # columns fuller than this are multiplied faster when dense
 
 
-def squared_distances(X: Array, Y: Array | None = None) -> Matrix:
+def squared_distances(X: Array) -> Matrix:
     """Return squared Euclidean distances between rows, none negative.
 
     Parameters
     ----------
     X : ndarray or csr_array of shape (n, d)
         Rows; sparse ones are not densified.
-    Y : ndarray or csr_array of shape (m, d), optional
-        Other rows. By default those of `X`, each at distance exactly 0 from itself.
 
     Returns
     -------
-    ndarray of shape (n, m)
-        Squared distances. Those below the rounding of the rows' own lengths are 0, so that
-        duplicates are.
+    ndarray of shape (n, n)
+        Squared distances, of a row to itself exactly 0. Those below the rounding of the rows' own
+        lengths are 0, so that duplicates are.
     """
-    if Y is None:
-        groups = _column_groups(X)
-        lengths = _squared_lengths(groups)
-        squares = _distances(groups, groups, lengths, lengths)
-        np.fill_diagonal(squares, 0.0)
-        return squares
-    if not sp.issparse(X) and not sp.issparse(Y):
-        origin = np.median(Y, axis=0)
-        X, Y = X - origin, Y - origin
-    return _distances([X], [Y], _squared_lengths([X]), _squared_lengths([Y]))
+    groups = _column_groups(X)
+    lengths = _squared_lengths(groups)
+    squares = _distances(groups, groups, lengths, lengths)
+    np.fill_diagonal(squares, 0.0)
+    return squares
 
 
 def gram_matrix(X: Array) -> Matrix:

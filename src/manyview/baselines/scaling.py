@@ -10,6 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.views import Array, Views
+from manyview.views.checks import ROUNDING_OF_MEAN
 
 __all__ = ["ColumnScale", "beside", "column_scales", "scaled_arrays"]
 
@@ -134,6 +135,5 @@ def _column_scale(array: Array) -> ColumnScale:
     else:
         variance = np.asarray(array.var(axis=0), dtype=np.float64)
     deviation = np.sqrt(variance)
-    # a constant feature has a variance of rounding only
-    varies = deviation > 8 * np.finfo(np.float64).eps * np.abs(mean)
+    varies = deviation > ROUNDING_OF_MEAN * np.abs(mean)
     return ColumnScale(mean, np.where(varies, deviation, 1.0))

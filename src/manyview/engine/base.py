@@ -16,6 +16,7 @@ import scipy.sparse as sp
 from manyview.engine.arrays import Array, as_dtype, is_sparse, namespace, to_numpy
 from manyview.engine.block import Block, RowView, Sums, Update, add_sums
 from manyview.engine.scaling import Scaling
+from manyview.views.checks import ROUNDING_OF_MEAN
 
 __all__ = ["Engine"]
 
@@ -137,7 +138,7 @@ class Engine(ABC):
         centre = to_numpy(total) / weight
         (squares,) = self.sum(_column_deviations, v, centre)
         deviation = np.sqrt(to_numpy(squares) / weight)
-        constant = deviation <= 1e-11 * np.abs(centre)  # no more than the rounding of the mean
+        constant = deviation <= ROUNDING_OF_MEAN * np.abs(centre)
         width = np.divide(1.0, deviation, where=~constant, out=np.zeros_like(deviation))
         return Scaling(centre.size, centre.astype(self.dtype), width.astype(self.dtype))
 

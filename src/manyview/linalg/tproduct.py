@@ -17,7 +17,6 @@ import scipy.linalg
 __all__ = [
     "from_fourier",
     "slice_multiplicity",
-    "squared_norm",
     "t_product",
     "threshold_singular_values",
     "to_fourier",
@@ -58,15 +57,6 @@ def from_fourier(slices: Sequence[Slice], depth: int) -> Tensor:
 def slice_multiplicity(depth: int) -> list[int]:
     """Return how many slices each of 0 to V // 2 stands for: 1 if it is its own conjugate."""
     return [1 if 2 * k % depth == 0 else 2 for k in range(depth // 2 + 1)]
-
-
-def squared_norm(slices: Sequence[Slice], depth: int) -> float:
-    """Return the squared norm of a tensor from its transform."""
-    counts = slice_multiplicity(depth)
-    total = sum(
-        count * float(np.vdot(part, part).real) for part, count in zip(slices, counts, strict=True)
-    )
-    return total / depth
 
 
 def t_product(left: Tensor, right: Tensor) -> Tensor:

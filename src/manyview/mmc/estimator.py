@@ -68,7 +68,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     n_clusters : int
         Number of clusters, K.
     rank : int, optional
-        Rank of the weight tensor, R, at least `n_clusters`. By default ``max(20, 2 K)``.
+        Rank of the weight tensor, R, at least `n_clusters`. By default ``max(20, 2 K)``, and as
+        many for each choice of `order` views where that is not all of them.
     gamma : float, optional
         Weight of the penalty. By default it follows from the data, so that their scale does not
         matter (:func:`manyview.mmc.defaults.default_gamma`): about 0.01, which the paper has.
@@ -289,7 +290,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                 bar,
                 starts,
                 file,
-                by=0.1 * (self.init == "graph"),
+                by=0.1 if isinstance(self.init, str) and self.init == "graph" else 0.0,
             )
         self._record_views(checked)
         self._record(best, engine, problem, interrupted)

@@ -15,6 +15,7 @@ from manyview.views.container import Array, Views, listed
 from manyview.views.places import place_of, value_range
 
 __all__ = [
+    "ROUNDING_OF_MEAN",
     "check_indexes",
     "check_n_clusters",
     "check_present",
@@ -27,6 +28,9 @@ __all__ = [
     "size_within_range",
     "warn_of_single_features",
 ]
+
+ROUNDING_OF_MEAN = 1e-11
+"""Part of a feature's mean below which its deviation is rounding: the feature is constant."""
 
 _CHECK_BYTES = 1 << 24
 
