@@ -135,6 +135,12 @@ class TestAgreement:
             fitted(as_views(given, present=present)) for given in (brought(views, place), views)
         )
         assert_same(found, expected)
+        whole = as_views(brought(views, place), present=present[::-1])
+        np.testing.assert_allclose(
+            fetched(found.transform(whole)),
+            expected.transform(as_views(views, present=present[::-1])),
+            atol=1e-5,
+        )
 
     def test_with_features_dropped(self, place):
         views, _ = made()

@@ -245,7 +245,7 @@ class TestInvariance:
         np.testing.assert_array_equal(*labels)
 
     def test_a_lacking_view_is_zeros_with_a_bias(self):
-        """Whatever the rows hold: a sample that lacks a view contributes z = [0, 1]."""
+        """Whatever the rows hold: in a fit, a sample that lacks a view contributes z = [0, 1]."""
         views, truth = blobs()
         present = np.ones((90, 2), dtype=bool)
         present[::7, 0] = False
@@ -257,9 +257,34 @@ class TestInvariance:
         np.testing.assert_array_equal(masked.labels_, zeros.labels_)
         np.testing.assert_allclose(masked.objective_, zeros.objective_, rtol=1e-8)
         assert adjusted_rand_score(truth, masked.labels_) > 0.9
-        np.testing.assert_array_equal(
-            masked.predict(as_views(rubbish, present=present)), zeros.predict(emptied)
-        )
+
+    @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+    @pytest.mark.parametrize("n_lacked", [0, 30])
+    def test_a_prediction_takes_the_mean_of_a_view_that_lacks(self, kind, n_lacked):
+        """Of what the fit saw of it: nothing where samples lacked it there."""
+        views, _ = blobs()
+        known = np.ones((90, 2), dtype=bool)
+        known[:n_lacked, 1] = False
+        model = fitted(as_views([kind(X) for X in views], present=known), normalize=None)
+        mean = np.where(known[:, [1]], views[1], 0.0).mean(axis=0)
+        present = np.ones((90, 2), dtype=bool)
+        present[::2, 1] = False
+        filled = [views[0], np.where(present[:, [1]], views[1], mean)]
+        rubbish = [views[0], np.where(present[:, [1]], views[1], 99.0)]
+        there = as_views([kind(X) for X in rubbish], present=present)
+        np.testing.assert_allclose(model.transform(there), model.transform(filled), atol=1e-10)
+        np.testing.assert_array_equal(model.predict(there), model.predict(filled))
+
+    def test_a_view_of_a_sample_says_more_than_that_it_lacks_the_other(self):
+        """Unit rows of positive features have a mean far from zero."""
+        rng = np.random.default_rng(0)
+        truth = np.repeat(np.arange(4), 60)
+        views = [rng.poisson(5 + 4 * rng.random((4, 60))[truth]).astype(float) for _ in range(3)]
+        model = fitted(views, 4)
+        present = np.zeros((240, 3), dtype=bool)
+        present[np.arange(240), np.arange(240) % 3] = True
+        labels = model.predict(as_views(views, present=present))
+        assert adjusted_rand_score(model.labels_, labels) > 0.9
 
     @pytest.mark.parametrize("init", ["graph", "kmeans"])
     @pytest.mark.parametrize(

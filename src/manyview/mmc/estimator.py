@@ -264,8 +264,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             saved = file.read(checked.names, self.max_iter)
         penalty = penalty_named(self.penalty)
         gamma = self.gamma if saved is None else saved.gamma
-        if gamma is None:
-            with engine.running():
+        with engine.running():
+            # before features are left out
+            mean_rows = [mean for mean, _ in engine.moments]
+            if gamma is None:
                 gamma = default_gamma(engine, penalty, self.n_clusters)
         problem = Problem(
             penalty=penalty,
@@ -293,6 +295,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                 by=0.1 if isinstance(self.init, str) and self.init == "graph" else 0.0,
             )
         self._record_views(checked)
+        self._mean_rows = mean_rows
         self._record(best, engine, problem, interrupted)
         return self
 
@@ -302,7 +305,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Parameters
         ----------
         views : list, tuple or dict of array-likes, or Views
-            Views with the names and features of those of fit.
+            Views with the names and features of those of fit. A sample may lack some
+            (``as_views(views, present=...)``): of these the model takes the mean of what fit saw.
 
         Returns
         -------
@@ -318,7 +322,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Parameters
         ----------
         views : list, tuple or dict of array-likes, or Views
-            Views with the names and features of those of fit.
+            As in `predict`.
 
         Returns
         -------
@@ -404,8 +408,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             tuple(factor.astype(dtype, copy=False) for factor in self._predictor.views),
             self._predictor.clusters.astype(dtype, copy=False),
         )
+        unknown = None if checked.present is None else self._mean_rows
         with engine.running():
-            predict_samples(engine, factors, self._readout)
+            predict_samples(engine, factors, self._readout, unknown)
             return engine.gather(what)
 
     def __sklearn_tags__(self) -> Any:

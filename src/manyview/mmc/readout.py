@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from manyview.engine import Block, Engine, Update
+from manyview.engine import Block, Engine, RowView, Update
 from manyview.engine.arrays import Array, as_dtype, namespace, placed_like
 from manyview.mmc.model import Factors, interaction
 
@@ -67,16 +67,51 @@ class CentreReadout:
         return self.centres @ (self.rotation.T @ clusters)
 
 
-def predict_samples(engine: Engine, factors: Factors, readout: Readout) -> None:
-    """Put the model's prediction and labels of every sample of the engine into its blocks."""
+def predict_samples(
+    engine: Engine, factors: Factors, readout: Readout, unknown: list[Matrix] | None = None
+) -> None:
+    """Put the model's prediction and labels of every sample of the engine into its blocks.
+
+    Parameters
+    ----------
+    engine : Engine
+        The samples.
+    factors : Factors
+        Of the model.
+    readout : Readout
+        From predictions to labels.
+    unknown : list of ndarray of shape (n_features + 1,), optional
+        A row of each view, scaled and with its bias, for samples that lack the view; by default
+        the bias alone.
+    """
     folded = [
         scaling.fold(engine.asarray(factor))
         for scaling, factor in zip(engine.scalings, factors.views, strict=True)
     ]
-    engine.update(_predict_kernel, folded, factors.clusters, readout)
+    instead = None
+    if unknown is not None:
+        rows = zip(unknown, factors.views, strict=True)
+        instead = [np.asarray(row @ factor, dtype=factor.dtype) for row, factor in rows]
+    engine.update(_predict_kernel, folded, factors.clusters, readout, instead)
 
 
-def _predict_kernel(block: Block, factors: list[Any], clusters: Array, readout: Readout) -> Update:
+def _predict_kernel(
+    block: Block,
+    factors: list[Any],
+    clusters: Array,
+    readout: Readout,
+    instead: list[Array] | None,
+) -> Update:
     projections = [view.project(factor) for view, factor in zip(block.views, factors, strict=True)]
+    if instead is not None:
+        filled = zip(block.views, projections, instead, strict=True)
+        projections = [_where_lacking(view, rows, other) for view, rows, other in filled]
     prediction = interaction(projections) @ clusters.T
     return {"prediction": prediction, "labels": readout.labels(prediction)}, ()
+
+
+def _where_lacking(view: RowView, projections: Array, instead: Array) -> Array:
+    """Return projections with another row for samples that lack the view."""
+    if view.scale is None:
+        return projections
+    return namespace(projections).where((view.scale == 0)[:, None], instead, projections)
