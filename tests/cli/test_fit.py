@@ -61,6 +61,10 @@ def test_a_name_that_is_none_is_told_with_the_nearest(tmp_path: Path) -> None:
     assert "did you mean digits?" in plain(result.stderr)
 
 
+def test_an_empty_name_is_not_the_folder_at_hand(out: Path) -> None:
+    assert_refused(run("fit", "", "-k", 3, "--out", out), "the name of the data is empty")
+
+
 def test_fit_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
     kept = tmp_path / "fit.ckpt"
     options = ["digits", "-k", 10, "--patience", 0, "--tol", 0, "-q", "--checkpoint", kept]

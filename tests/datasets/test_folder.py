@@ -270,3 +270,33 @@ def test_a_missing_extra_is_named(folder, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'manyview\[io\]'"):
         read_views(folder(text=TEXT))
+
+
+def test_a_first_line_of_numbers_is_no_header(folder):
+    made = folder(text="s0,0.1,0.2\ns1,1,2\n", image="s0,7.5\ns1,8\n")
+    with pytest.raises(ValueError, match=r"image\.csv begins with .*s0.*looks like a sample"):
+        read_views(made)
+
+
+def test_columns_may_be_called_by_numbers(folder):
+    # as pandas writes frames without names; one has a column more, so that "key" alone is shared
+    made = folder(text="key,0,1\na,1,2\nb,3,4\n", image="key,red\na,10\nb,20\n")
+    assert read_views(made).views["text"].tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize("mark", [";", "\t"])
+def test_another_separator_is_told(folder, mark):
+    made = folder(text=TEXT.replace(",", mark), image=IMAGE.replace(",", mark))
+    with pytest.raises(ValueError, match="seem to be separated by"):
+        read_views(made)
+
+
+def test_a_single_table_wants_its_folder(folder):
+    made = folder(text=TEXT)
+    with pytest.raises(ValueError, match=r"text\.csv is a single table; expected the folder"):
+        read_views(made / "text.csv")
+
+
+def test_the_folder_at_hand_has_its_name(folder, monkeypatch):
+    monkeypatch.chdir(folder(text=TEXT, image=IMAGE))
+    assert read_views(".").name == "set"

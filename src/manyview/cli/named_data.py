@@ -30,6 +30,8 @@ def find_dataset(name: str) -> Dataset:
     ValueError
         If there is none; lists the known ones and the nearest.
     """
+    if not name:
+        raise ValueError("the name of the data is empty; expected a file, a folder or a set")
     if Path(name).exists() or Path(name).suffix:
         return read_views(name)
     if name == "digits":

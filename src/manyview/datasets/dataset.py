@@ -40,5 +40,9 @@ class Dataset:
     name: str = ""
     sample_ids: npt.NDArray[np.str_] | None = None
 
+    def __repr__(self) -> str:
+        classes = "no classes" if self.y is None else f"{np.unique(self.y).size} classes"
+        return f"Dataset({self.name!r}, {self.views!r}, {classes})"
+
     def __iter__(self) -> Iterator[Any]:
         return iter((self.views, self.y))

@@ -15,6 +15,7 @@ from manyview.datasets.join import SAMPLES
 from manyview.datasets.labels import encode_labels
 from manyview.datasets.matlab import read_matlab, write_matlab
 from manyview.datasets.native import read_native, write_native
+from manyview.datasets.tables import SUFFIXES
 from manyview.views import as_views
 
 __all__ = ["read_views", "write_views"]
@@ -215,6 +216,11 @@ def _common(dataset: Dataset, path: Path) -> Dataset:
 
 def _suffix(path: Path, known: dict[str, Any]) -> str:
     suffix = path.suffix.lower()
+    if suffix in SUFFIXES and known is _READERS:
+        raise ValueError(
+            f"{path} is a single table; expected the folder that holds one for each view, or "
+            + _known(known)
+        )
     if suffix not in known:
         raise ValueError(
             f"{path} has suffix {path.suffix!r}; expected {_known(known)}"

@@ -69,7 +69,7 @@ def read_folder(
         feature_names=[table.feature_names for table in tables],
         present=joined.present,
         labels=y,
-        name=path.name,
+        name=path.resolve().name,
         sample_ids=joined.ids,
     )
 
@@ -112,14 +112,41 @@ def _id_column(columns: Mapping[str, Sequence[str]], wanted: str | None) -> str:
     if usual:
         return usual[0]
     if len(shared) == 1 and others:
+        _check_header(columns, shared[0])
         return shared[0]
     told = "; ".join(f"{file}: {first_few(names, 5)}" for file, names in columns.items())
     if shared and others:
         raise ValueError(
             f"{len(shared)} columns are in all files ({first_few(shared, 5)}) and none is named "
-            "'id'; say which one holds the ids with id_column"
+            "'id'; call the one that holds the ids so, or name it to read_views as id_column"
         )
+    for file, names in columns.items():
+        if len(names) == 1 and (other := next((mark for mark in ";\t|" if mark in names[0]), "")):
+            raise ValueError(
+                f"{file} has one column, {names[0]!r}: columns seem to be separated by {other!r}; "
+                "expected commas"
+            )
     raise ValueError(f"no column of ids is in all files; expected one named 'id'. Found {told}")
+
+
+def _check_header(columns: Mapping[str, Sequence[str]], key: str) -> None:
+    """Raise where what should be names of features are the numbers of a first sample."""
+    for file, names in columns.items():
+        features = [name for name in names if name != key]
+        counted = [str(at) for at in range(len(features))]  # as pandas calls them
+        if features != counted and features and all(map(_is_number, features)):
+            raise ValueError(
+                f"{file} begins with {first_few(names, 5)}, which looks like a sample; expected a "
+                "line with the names of the columns first"
+            )
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _read_labels(path: Path, key: str, wanted: str | None) -> dict[str, str]:
