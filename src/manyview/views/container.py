@@ -77,7 +77,7 @@ class Views(Sequence[Array]):
 
     def take(self, rows: npt.ArrayLike) -> Views:
         """Return the views of some samples only, chosen by index, mask or slice."""
-        index: Any = rows if isinstance(rows, slice) else np.asarray(rows)
+        index: Any = rows if isinstance(rows, slice) else np.atleast_1d(np.asarray(rows))
         if not isinstance(index, slice) and index.size == 0:
             index = index.astype(np.intp)
         present = None if self.present is None else self.present[index]
@@ -102,6 +102,19 @@ class Views(Sequence[Array]):
                 raise KeyError(f"no view {key!r}; the views are {listed(self.names)}")
             return self.arrays[self.names.index(key)]
         return self.arrays[key]
+
+    def __contains__(self, key: object) -> bool:
+        if isinstance(key, str):
+            return key in self.names
+        return any(key is array for array in self.arrays)
+
+    def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
+        """Return the place of a view, by its name or by itself."""
+        for at in range(*slice(start, stop).indices(len(self))):
+            if value is self.arrays[at] or (isinstance(value, str) and value == self.names[at]):
+                return at
+        what = repr(value) if isinstance(value, str) else "such array"
+        raise ValueError(f"no {what}; the views are {listed(self.names)}")
 
     def __repr__(self) -> str:
         parts = ", ".join(
