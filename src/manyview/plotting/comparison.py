@@ -10,6 +10,7 @@ import numpy as np
 from manyview.experiment.run import Run
 from manyview.experiment.summary import Row
 from manyview.plotting.figure import given_or_new
+from manyview.plotting.names import shown
 from manyview.plotting.style import INK, QUIET, score_name, styles_of
 from manyview.plotting.table import Series, as_rows, check_score, published, series_of
 
@@ -87,7 +88,7 @@ def plot_comparison(
             )
     _add_published(ax, series, sets, score, width)
     _add_best(ax, series, sets, score, width)
-    ax.set_xticks(range(len(sets)), sets)
+    ax.set_xticks(range(len(sets)), list(map(shown, sets)))
     ax.set_xlim(-0.5, len(sets) - 0.5)
     ax.tick_params(axis="x", length=0, pad=14)
     ax.set_ylabel(score_name(score))
@@ -160,7 +161,7 @@ def _add_legend(ax: Axes, series: list[Series], colours: dict[str, str], score: 
         )
 
     handles: list[Patch | Line2D] = [
-        Patch(facecolor=colour, edgecolor=INK, linewidth=0.4, label=name)
+        Patch(facecolor=colour, edgecolor=INK, linewidth=0.4, label=shown(name))
         for name, colour in colours.items()
     ]
     if any(one.tuned for one in series):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from manyview.linalg.partition import matched_order
 from manyview.metrics import clustering_accuracy
 from manyview.plotting.figure import given_or_new
-from manyview.plotting.names import names_of
+from manyview.plotting.names import names_of, shown
 from manyview.plotting.style import INK, VERMILLION
 
 if TYPE_CHECKING:
@@ -80,8 +80,8 @@ def plot_contingency(
     cell = 0.5 if max(counts.shape) <= _MANY else 0.3
     ax = given_or_new(ax, (2.2 + cell * len(clusters), 1.3 + 0.85 * cell * len(classes)))
     _draw_cells(ax, counts, matched)
-    ax.set_xticks(range(len(clusters)), [str(clusters[at]) for at in columns])
-    ax.set_yticks(range(len(classes)), [names[at] for at in rows])
+    ax.set_xticks(range(len(clusters)), [shown(clusters[at]) for at in columns])
+    ax.set_yticks(range(len(classes)), [shown(names[at]) for at in rows])
     ax.tick_params(length=0)
     ax.spines[:].set_visible(False)
     ax.set(xlabel="cluster", ylabel="class", title=f"ACC {accuracy:.3f}")

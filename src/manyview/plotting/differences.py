@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyview.plotting.figure import given_or_new
+from manyview.plotting.names import shown
 from manyview.plotting.style import BLUE, INK, QUIET
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def plot_paired_differences(
             markerfacecolor=colour if told_apart else "white",
             gid="difference",
         )
-    ax.set_yticks(range(len(differences)), list(differences))
+    ax.set_yticks(range(len(differences)), list(map(shown, differences)))
     ax.set_ylim(len(differences) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel(xlabel, color=INK)

@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyview.base import MultiViewClusterer
 from manyview.plotting.figure import given_or_new, legend_beside
-from manyview.plotting.names import names_of
+from manyview.plotting.names import names_of, shown
 from manyview.plotting.style import styles_of
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def plot_embedding(
             zorder=3 - len(chosen) / largest,  # small groups on top, in sight
             edgecolors="white",
             linewidths=0.3,
-            label=f"{name} ({len(chosen)})",
+            label=f"{shown(name)} ({len(chosen)})",
         )
     ax.set(
         xlabel=f"component 1 ({shares[0]:.0%} of variance)",

@@ -9,6 +9,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyview.base import MultiViewClusterer, feature_name, view_place
 from manyview.plotting.figure import given_or_new
+from manyview.plotting.names import shown
 from manyview.plotting.style import BLUE
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def plot_feature_weights(
     Returns
     -------
     matplotlib Axes
-        A bar for each feature shown; the title counts those kept and those dropped.
+        A bar for each feature chosen; the title counts those kept and those dropped.
 
     Examples
     --------
@@ -70,21 +71,21 @@ def plot_feature_weights(
     at = view_place(estimator, view)
     weights = np.linalg.norm(estimator.view_factors_[at][:-1], axis=1)  # the last row is the bias
     kept = int(np.count_nonzero(weights))
-    shown = np.argsort(-weights, kind="stable")[: min(top, kept)]
-    texts = [feature_name(estimator, at, int(i)) for i in shown]
+    chosen = np.argsort(-weights, kind="stable")[: min(top, kept)]
+    texts = [shown(feature_name(estimator, at, int(i))) for i in chosen]
 
-    ax = given_or_new(ax, (6.0, 1.2 + 0.22 * max(len(shown), 4)))
-    ax.barh(range(len(shown)), weights[shown], color=BLUE, height=0.75)
-    ax.set_yticks(range(len(shown)), texts)
-    ax.set_ylim(max(len(shown), 1) - 0.5, -0.5)
+    ax = given_or_new(ax, (6.0, 1.2 + 0.22 * max(len(chosen), 4)))
+    ax.barh(range(len(chosen)), weights[chosen], color=BLUE, height=0.75)
+    ax.set_yticks(range(len(chosen)), texts)
+    ax.set_ylim(max(len(chosen), 1) - 0.5, -0.5)
     if not kept:
         ax.text(0.5, 0.5, "no feature takes part", transform=ax.transAxes, ha="center")
     ax.set_xlim(left=0.0, right=None if kept else 1.0)
     ax.tick_params(axis="y", length=0)
-    largest = f"largest {len(shown)} of " if len(shown) < kept else ""
+    largest = f"largest {len(chosen)} of " if len(chosen) < kept else ""
     ax.set(
         xlabel="weight (norm of the feature's row of the view factor)",
-        title=f"view {estimator.view_names_[at]!r}: {largest}{kept} features kept, "
+        title=f"view {shown(repr(estimator.view_names_[at]))}: {largest}{kept} features kept, "
         f"{len(weights) - kept} dropped",
     )
     ax.grid(axis="x", alpha=0.3)

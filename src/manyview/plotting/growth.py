@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.plotting.figure import given_or_new, legend_beside, tick_log_axis
+from manyview.plotting.names import shown
 from manyview.plotting.style import INK, QUIET, styles_of
 
 if TYPE_CHECKING:
@@ -116,9 +117,9 @@ def _at_largest(n: Vector, times: Vector) -> tuple[float, float]:
 
 def _label(name: str, n: Vector, times: Vector) -> str:
     if len(np.unique(n)) < 2:
-        return name
+        return shown(name)
     slope = np.polyfit(np.log(n), np.log(times), 1)[0]
-    return f"{name}, exponent {slope:.1f}"
+    return f"{shown(name)}, exponent {slope:.1f}"
 
 
 def _add_guides(ax: Axes, n: Vector, times: Mapping[str, Vector], guides: Sequence[float]) -> None:

@@ -1,4 +1,4 @@
-"""Names of classes, as a legend or an axis shows them."""
+"""Names as a legend or an axis shows them."""
 
 from __future__ import annotations
 
@@ -8,7 +8,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["names_of"]
+__all__ = ["names_of", "shown"]
+
+_LONGEST = 40
+
+
+def shown(name: object) -> str:
+    r"""Return a name as a figure takes it: dollars stand for themselves, and it is not too long.
+
+    Examples
+    --------
+    >>> print(shown("$ and $"))
+    \$ and \$
+    """
+    text = str(name)
+    if len(text) > _LONGEST:
+        text = text[: _LONGEST - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+    return text.replace("$", r"\$")
 
 
 def names_of(y: npt.NDArray[Any], class_names: Sequence[str] | None) -> dict[Any, str]:

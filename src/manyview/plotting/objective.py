@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyview.experiment.run import Run
 from manyview.plotting.figure import given_or_new, legend_beside, tick_log_axis
+from manyview.plotting.names import shown
 from manyview.plotting.style import INK, VERMILLION, styles_of
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def plot_objective(fits: Any, *, log: bool | None = None, ax: Axes | None = None
         ax.plot(
             np.arange(1, len(values) + 1),
             values,
-            label=name,
+            label=shown(name),
             color=colour,
             marker=marker,
             markersize=4.5,
@@ -91,7 +92,7 @@ def plot_objective(fits: Any, *, log: bool | None = None, ax: Axes | None = None
     if len(curves) > 1:
         legend_beside(ax, n_entries=len(curves))
     else:
-        ax.set_title(next(iter(curves)))
+        ax.set_title(shown(next(iter(curves))))
     return ax
 
 

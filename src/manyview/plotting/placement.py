@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyview.plotting.names import shown
 from manyview.plotting.style import INK, QUIET
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ def label_points(
     taken = [_box(pixel, 2 * radius, 2 * radius) for pixel in pixels]
     for point, pixel, text in zip(points, pixels, texts, strict=True):
         made = ax.annotate(
-            text,
+            shown(text),
             point,
             xytext=(0, 0),
             textcoords="offset points",

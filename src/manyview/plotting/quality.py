@@ -10,6 +10,7 @@ import numpy as np
 from manyview.experiment.run import Run
 from manyview.experiment.summary import Row
 from manyview.plotting.figure import given_or_new, tick_log_axis
+from manyview.plotting.names import shown
 from manyview.plotting.placement import label_points
 from manyview.plotting.style import INK, score_name, styles_of
 from manyview.plotting.table import Series, as_rows, check_score, series_of
@@ -89,7 +90,7 @@ def plot_time_against_quality(
             markerfacecolor="none" if one.tuned else colour,
             markeredgecolor=colour if one.tuned else INK,
             markeredgewidth=1.6 if one.tuned else 0.6,
-            label=one.title,
+            label=shown(one.title),
         )
         part = f" ({len(scored)} of {len(sets)} sets)" if len(scored) < len(sets) else ""
         points.append(point)
@@ -100,7 +101,7 @@ def plot_time_against_quality(
     ax.set(
         xlabel="seconds a fit",
         ylabel=score_name(score),
-        title=sets[0] if len(sets) == 1 else f"mean of {len(sets)} data sets",
+        title=shown(sets[0]) if len(sets) == 1 else f"mean of {len(sets)} data sets",
     )
     ax.grid(alpha=0.3)
     ax.set_axisbelow(True)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from manyview.plotting.figure import given_or_new
+from manyview.plotting.names import shown
 from manyview.plotting.style import INK, QUIET, VERMILLION
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def plot_critical_difference(
         ax.text(
             edge - margin / 3 if left else edge + margin / 3,
             y,
-            f"{name}  {rank:.2f}" if left else f"{rank:.2f}  {name}",
+            f"{shown(name)}  {rank:.2f}" if left else f"{rank:.2f}  {shown(name)}",
             ha="right" if left else "left",
             va="center",
         )
