@@ -1,5 +1,6 @@
 from copy import copy
 from itertools import combinations, product
+from math import comb
 
 import numpy as np
 import pandas as pd
@@ -63,6 +64,25 @@ def test_what_is_found_are_the_largest_entries_of_the_tensor(seed, widths, top):
         found = found_in(factors, weights, order, top)
         np.testing.assert_allclose([w for w, _ in found], [w for w, _ in expected], rtol=1e-9)
         assert [places for _, places in found] == [places for _, places in expected]
+
+
+def test_views_that_cannot_matter_are_not_searched(monkeypatch):
+    rng = np.random.default_rng(0)
+    features = [rng.standard_normal((5, 4)) * 4.0**-v for v in range(12)]
+    factors = [np.vstack([rows, np.ones(4)]) for rows in features]
+    weights, searched = rng.standard_normal(4), []
+    whole = explain._strongest_of_views
+
+    def counted(*given):
+        searched.append(given)
+        return whole(*given)
+
+    monkeypatch.setattr(explain, "_strongest_of_views", counted)
+    found = found_in(factors, weights, 3, 5)
+    assert [places for _, places in found] == [
+        places for _, places in by_hand(factors, weights, 3)[:5]
+    ]
+    assert len(searched) < comb(12, 3) / 10
 
 
 def test_rows_are_taken_some_at_a_time(monkeypatch):

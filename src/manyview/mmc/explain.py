@@ -139,23 +139,46 @@ def strongest(
     >>> strongest([words, pixels], np.array([1.0, 1.0]), (0, 1), order=2, top=2)
     [(6.0, ((0, 1), (1, 0))), (1.0, ((0, 0), (1, 1)))]
     """
-    found = [
-        (weight, tuple(zip(chosen, places, strict=True)))
-        for chosen in combinations(views, order)
-        for weight, places in _strongest_of_views(kept, weights, chosen, top)
-    ]
-    return sorted(found, key=lambda entry: -entry[0])[:top]
+    found: list[tuple[float, tuple[tuple[int, int], ...]]] = []
+    floor = 0.0
+    for bound, chosen in _by_bound(kept, weights, views, order):
+        if bound <= floor:
+            break
+        found += [
+            (weight, tuple(zip(chosen, places, strict=True)))
+            for weight, places in _strongest_of_views(kept, weights, chosen, top, floor)
+        ]
+        found = sorted(found, key=lambda entry: -entry[0])[:top]
+        floor = found[-1][0] if len(found) == top else 0.0
+    return found
+
+
+def _by_bound(
+    kept: Sequence[Kept], weights: Matrix, views: Sequence[int], order: int
+) -> list[tuple[float, Places]]:
+    """Return choices of views that have features, with what no weight exceeds, largest first."""
+    able = [view for view in views if kept[view].features.size]
+    largest = [abs(part.rows).max(axis=0, initial=0.0) for part in kept]
+    biases = [abs(part.bias) for part in kept]
+
+    def bound(chosen: Places) -> float:
+        parts = (largest[at] if at in chosen else biases[at] for at in range(len(kept)))
+        return float(reduce(mul, parts, abs(weights)).sum())
+
+    found = [(bound(chosen), chosen) for chosen in combinations(able, order)]
+    return sorted(found, key=lambda entry: -entry[0])
 
 
 def _strongest_of_views(
-    kept: Sequence[Kept], weights: Matrix, views: Places, top: int
+    kept: Sequence[Kept], weights: Matrix, views: Places, top: int, floor: float
 ) -> list[tuple[float, Places]]:
-    """Return weights and features where each of the views gives one, the others their bias."""
+    """Return weights and features where each of the views gives one, the others their bias.
+
+    Weights up to `floor` are left out.
+    """
     chosen = [kept[view] for view in views]
-    if not all(part.features.size for part in chosen):
-        return []
     biases = [part.bias for at, part in enumerate(kept) if at not in views]
-    best = _Best(top, len(views))
+    best = _Best(top, len(views), floor)
     start = np.empty((1, 0), dtype=np.intp)
     _search(reduce(mul, biases, weights)[None], start, [part.rows for part in chosen], best)
     return [
@@ -189,15 +212,16 @@ def _check_whole(name: str, value: Any, most: int | None = None, why: str = "") 
 class _Best:
     """The largest weights so far, and the places of their features."""
 
-    def __init__(self, top: int, order: int) -> None:
+    def __init__(self, top: int, order: int, least: float) -> None:
         self.top = top
+        self.least = least
         self.weights = np.empty(0)
         self.places = np.empty((0, order), dtype=np.intp)
 
     @property
     def floor(self) -> float:
         """What a weight has to exceed."""
-        return float(self.weights[-1]) if self.weights.size == self.top else 0.0
+        return float(self.weights[-1]) if self.weights.size == self.top else self.least
 
     def offer(self, weights: Matrix, before: Indexes) -> None:
         """Take the largest of a matrix of weights; a row's features but the last are `before`."""
