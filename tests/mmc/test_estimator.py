@@ -451,6 +451,21 @@ class TestStarts:
         with pytest.warns(ConvergenceWarning, match=r"gamma=1e\+03 is too large.*smaller gamma"):
             model = MMC(3, gamma=1000.0, random_state=0).fit(views)
         assert np.unique(model.labels_).size == 3
+        assert not any(factor.any() for factor in model.view_factors_)  # no feature takes part
+
+    def test_of_views_that_say_nothing_no_gamma_is_blamed(self):
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            MMC(2, random_state=0).fit([np.ones((30, 3)), np.zeros((30, 2))])
+        messages = [str(warning.message) for warning in told]
+        assert messages[-1] == "no view tells one sample from another: the labels say nothing"
+        assert not any("gamma" in message for message in messages)
+
+    def test_rows_that_went_bad_since_they_were_checked_are_refused(self):
+        views = as_views([array.copy() for array in blobs()[0]])
+        views[0][3, 1] = np.nan
+        with pytest.raises(ValueError, match="view 'view0' has entries that are not finite"):
+            MMC(3).fit(views)
 
     @pytest.mark.parametrize("gamma", [1e-4, 1e-3, 0.01, 0.1])
     @pytest.mark.parametrize("n_views", [1, 2, 3, 5])

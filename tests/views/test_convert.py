@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from manyview.datasets import make_views
 from manyview.views import Views, as_views, check_scale
 
 X = np.arange(12.0).reshape(4, 3)
@@ -112,6 +113,7 @@ REFUSED = {
     "one frame": (pd.DataFrame(X), r"single DataFrame"),
     "a string": ("fox.npz", "received str; expected a list"),
     "a number": (3, "received int"),
+    "a data set": (make_views(9, 2, (2, 2)), r"received Dataset; .* views: pass its \.views"),
     "None as view": ([X, None], "view 'view1' is None"),
     "one-dimensional": ([X, X[0]], r"view 'view1' has 1 dimension\(s\), shape \(3,\); expected 2"),
     "three-dimensional": ({"image": X[None]}, r"view 'image' has 3 dimension\(s\)"),

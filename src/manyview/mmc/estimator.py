@@ -43,6 +43,7 @@ from manyview.mmc.penalty import penalty_named
 from manyview.mmc.readout import predict_samples
 from manyview.progress import ProgressBar
 from manyview.views import Views, check_scale
+from manyview.views.checks import has_equal_rows
 
 __all__ = ["MMC"]
 
@@ -297,6 +298,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self._record_views(checked)
         self._mean_rows = mean_rows
         self._record(best, engine, problem, interrupted)
+        self._warn(best.fitted, checked, interrupted)
         return self
 
     def predict(self, views: Any) -> npt.NDArray[np.intp]:
@@ -485,8 +487,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         fitted = best.fitted
         self.labels_ = best.labels
         self.indicator_ = best.indicator
-        self.view_factors_ = [to_numpy(factor) for factor in fitted.factors.views]
-        self.cluster_factors_ = fitted.factors.clusters
+        factors = [*map(to_numpy, fitted.factors.views), fitted.factors.clusters]
+        if fitted.is_zero:  # what goes to zero comes near it only
+            factors = list(map(np.zeros_like, factors))
+        *self.view_factors_, self.cluster_factors_ = factors
         self.gamma_ = problem.gamma
         self.objective_ = np.array(fitted.objective)
         self.n_iter_ = len(fitted.objective)
@@ -495,17 +499,22 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self._is_zero = fitted.is_zero
         self._normalized_by = self.normalize
         self._scalings = [scaling.restrict(None) for scaling in engine.scalings]
+
+    def _warn(self, fitted: Fitted, views: Views, interrupted: bool) -> None:
+        """Warn where a fit has not come to its end, or to nothing."""
         message = None
         if interrupted:
             message = f"interrupted: the result is the best so far, that of {self.n_iter_} sweeps"
+        elif fitted.is_constant and all(map(has_equal_rows, views.arrays)):
+            message = "no view tells one sample from another: the labels say nothing"
         elif fitted.is_zero:
             message = (
-                f"gamma={problem.gamma:.3g} is too large for these views: every factor went to "
+                f"gamma={self.gamma_:.3g} is too large for these views: every factor went to "
                 "zero, and the labels are what was left of the start. Use a smaller gamma"
             )
         elif fitted.is_constant:
             message = (
-                f"gamma={problem.gamma:.3g} is too large for these views: the factors say next to "
+                f"gamma={self.gamma_:.3g} is too large for these views: the factors say next to "
                 "nothing of single samples, and the labels are what was left of the start. Use a "
                 'smaller gamma, or normalize="columns" if samples differ little beside their size'
             )

@@ -185,6 +185,8 @@ def check_scale(views: Views, normalize: str | None) -> None:
     for name, array in zip(views.names, views.arrays, strict=True):
         low, high = _whole_range(array)
         peak = max(abs(low), abs(high))
+        if not np.isfinite(low + high):
+            raise ValueError(f"view {name!r} has entries that are not finite, put in since a check")
         too_large = peak * np.sqrt(array.shape[1]) > largest**power
         too_small = normalize is not None and 0.0 < peak < largest**-power
         if too_large or too_small:

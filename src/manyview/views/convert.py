@@ -149,8 +149,9 @@ def _named_items(views: Any) -> tuple[bool, list[tuple[str, Any]]]:
     elif isinstance(views, Sequence) and not isinstance(views, str | bytes):
         items = [(f"view{v}", item) for v, item in enumerate(views)]
     else:
+        hint = ": pass its .views" if hasattr(views, "views") else ""
         raise TypeError(
-            f"received {type(views).__name__}; expected a list, tuple or dict of 2-D views"
+            f"received {type(views).__name__}; expected a list, tuple or dict of 2-D views{hint}"
         )
     if not items:
         raise ValueError("received no views; expected at least one 2-D array")
