@@ -27,3 +27,12 @@ def test_nothing_unless_asked_for(capsys):
     with ProgressBar("work", total=3, shown=False) as bar:
         bar.step(1, "a")
     assert capsys.readouterr().err == ""
+
+
+def test_the_last_step_is_told_where_the_work_ends_early(capsys):
+    with ProgressBar("work", total=100, shown=True) as bar:
+        for done in range(1, 5):
+            bar.step(done, f"value {done}")
+    first, last = capsys.readouterr().err.splitlines()
+    assert first.endswith("1/100 value 1")
+    assert last.endswith("4/100 value 4")

@@ -37,6 +37,7 @@ class ProgressBar:
         self._shown = shown
         self._rewrites = shown and (sys.stderr.isatty() or "ipykernel" in sys.modules)
         self._tenth = -1
+        self._line = self._written = ""
 
     def __enter__(self) -> ProgressBar:
         return self
@@ -47,8 +48,10 @@ class ProgressBar:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._rewrites and self._tenth >= 0:
+        if self._rewrites and self._line:
             sys.stderr.write("\n")
+        elif self._line != self._written:
+            sys.stderr.write(f"{self._line}\n")  # the work may end before its last step
 
     def step(self, done: int, word: str) -> None:
         """Show that `done` steps are done."""
@@ -57,10 +60,11 @@ class ProgressBar:
         tenth = 10 * done // self._total
         filled = _WIDTH * done // self._total
         bar = "#" * filled + "-" * (_WIDTH - filled)
-        line = f"{self._title} [{bar}] {done}/{self._total} {word}"
+        self._line = f"{self._title} [{bar}] {done}/{self._total} {word}"
         if self._rewrites:
-            sys.stderr.write(f"\r{line}\x1b[K")
+            sys.stderr.write(f"\r{self._line}\x1b[K")
             sys.stderr.flush()
         elif tenth > self._tenth:
-            sys.stderr.write(f"{line}\n")
+            sys.stderr.write(f"{self._line}\n")
+            self._written = self._line
         self._tenth = max(self._tenth, tenth)

@@ -1,5 +1,6 @@
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -54,6 +55,18 @@ def test_how_views_are_scaled_stands_in_the_row(data):
     result = run(data, "--methods", "RMKMC", "--repeats", 1, "--scaled", "none,rows")
     cells = [line.split() for line in result.stdout.splitlines() if line.startswith("RMKMC")]
     assert [row[1] for row in cells] == ["none", "rows"]
+
+
+def test_a_table_for_a_terminal_that_has_few_letters(data):
+    command = [sys.executable, "-m", "manyview", "compare", str(data), "--methods", "RMKMC"]
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [*command, "--repeats", "1", "--jobs", "1"],
+        capture_output=True,
+        env=environment,
+        check=True,
+    )
+    assert re.search(rb"RMKMC .* [\d.]+\+-0\.0 ", done.stdout)
 
 
 def test_goes_on_where_it_stopped(data, tmp_path):

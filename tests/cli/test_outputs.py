@@ -44,6 +44,13 @@ def test_labels_never_replace_the_data(data: Path, tmp_path: Path) -> None:
     assert copy.read_bytes() == data.read_bytes()
 
 
+def test_the_checkpoint_never_is_the_data(data: Path, out: Path) -> None:
+    before = data.read_bytes()
+    refused = run_fit(data, out, "--checkpoint", data)
+    assert_refused(refused, r"--checkpoint would replace the data")
+    assert data.read_bytes() == before
+
+
 @pytest.mark.parametrize("options", [[], ["--force"]])
 def test_labels_never_replace_the_checkpoint(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]

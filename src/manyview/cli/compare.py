@@ -15,7 +15,7 @@ from manyview.cli.errors import InterruptionError
 from manyview.cli.live import shown_progress
 from manyview.cli.named_data import find_dataset
 from manyview.cli.outputs import check_file
-from manyview.cli.tables import new_console, print_parts, table
+from manyview.cli.tables import new_console, plus_minus, print_parts, table
 from manyview.datasets.atomic import whole_file
 from manyview.experiment import (
     METHODS,
@@ -240,7 +240,9 @@ def _notes(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _spread(row: Row, key: str) -> str:
-    return f"{100 * row.mean[key]:.1f}±{100 * row.std[key]:.1f}" if row.n_runs else "failed"
+    if not row.n_runs:
+        return "failed"
+    return f"{100 * row.mean[key]:.1f}{plus_minus()}{100 * row.std[key]:.1f}"
 
 
 def _mean(row: Row, key: str) -> str:

@@ -43,6 +43,9 @@ def check_targets(
         if path.resolve() == same.resolve():
             named = "are both standard output" if path == STDOUT else f"name the same file {path}"
             raise ValueError(f"{option} and {other} {named}; give another {other}")
+    for option, path in given.items():
+        if path.is_file() and data.exists() and path.samefile(data):
+            raise ValueError(f"{option} would replace the data {data}; give another {option}")
     for option in written:
         if option in given and given[option] != STDOUT:
             _check_target(given[option], data, option, force=force)
@@ -54,8 +57,6 @@ def _check_target(path: Path, data: Path, option: str, *, force: bool) -> None:
     if path.exists():
         if not path.is_file():
             raise ValueError(f"{path} is not a regular file; use {option} - for standard output")
-        if data.exists() and path.samefile(data):
-            raise ValueError(f"{option} would replace the data {data}; give another {option}")
         if not force:
             raise FileExistsError(f"{path} exists; give another {option}, or --force to replace it")
     # through a link, results go where it points

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable
 from typing import Any
 
@@ -22,6 +23,7 @@ __all__ = [
     "kept_features",
     "new_console",
     "objective_span",
+    "plus_minus",
     "print_parts",
     "scores",
     "table",
@@ -36,6 +38,15 @@ Labels = npt.NDArray[np.integer[Any]]
 def new_console(*, stderr: bool = False) -> Console:
     """Return a console that takes names from files as they are, with no markup in them."""
     return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
+
+
+def plus_minus() -> str:
+    """Return the sign, or two where standard output cannot write it."""
+    try:
+        "±".encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return "+-"
+    return "±"
 
 
 def print_parts(console: Console, *parts: str | Table) -> None:

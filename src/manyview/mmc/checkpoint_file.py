@@ -87,7 +87,8 @@ class CheckpointFile:
                 found = _read(previous)
             except (OSError, ValueError):
                 raise ValueError(
-                    f"checkpoint {str(path)!r} cannot be used: {error}; delete it to begin anew"
+                    f"checkpoint {str(path)!r} cannot be used: {error}; name another file, or "
+                    "delete this one to begin anew"
                 ) from error
         differences = found.identity.differences(self.identity, names)
         if len(found.objective) > max_iter:
