@@ -115,6 +115,16 @@ def test_a_failed_run_leaves_the_filters_of_warnings_alone():
     assert warnings.filters == filters
 
 
+def test_what_is_no_method_or_data_set_is_told():
+    for methods, datasets, message in (
+        (["SEC"], [DATA], "'SEC' is no method"),
+        ([METHOD], DATA, "expected a list of them"),
+        ([METHOD], [DATA.views], "received Views; expected a list of Dataset"),
+    ):
+        with pytest.raises(TypeError, match=message):
+            compare(methods, datasets)
+
+
 def test_a_run_tells_what_it_was():
     (run,) = compare([METHOD], [DATA], repeats=1)
     assert (run.method, run.data, run.seed, run.protocol) == ("labeller", "easy", 0, "default")

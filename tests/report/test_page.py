@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from sklearn.exceptions import NotFittedError
 
-from manyview import MMC
+from manyview import AMGL, MMC
 from manyview.datasets import make_views
 from manyview.report import write_report
 
@@ -177,6 +178,18 @@ def test_what_is_missing_or_does_not_fit_is_named(tmp_path, plain, runs_of):
     with pytest.raises(ValueError, match="a model of 'else', but no data set"):
         write_report(path, runs, [plain], models={"else": model})
     assert not path.exists()
+
+
+def test_a_model_that_is_none_is_refused(tmp_path, plain, runs_of):
+    runs = runs_of(plain)
+    for model, kind, message in (
+        (AMGL(3), TypeError, "expected a fitted MMC"),
+        (MMC(3), NotFittedError, "not fitted yet"),
+    ):
+        with pytest.raises(kind, match=message):
+            write_report(tmp_path / "page.html", runs, [plain], models={plain.name: model})
+    with pytest.raises(FileNotFoundError, match="in a folder that does not exist"):
+        write_report(tmp_path / "none" / "page.html", runs, [plain])
 
 
 def test_where_it_cannot_be_written_no_fit_is_begun(tmp_path, plain, runs_of, monkeypatch):

@@ -254,6 +254,9 @@ def _check(
     preprocessings: Sequence[str],
     n_jobs: int | None,
 ) -> None:
+    for method in methods:
+        if not isinstance(method, Method):
+            raise TypeError(f"{method!r} is no method; expected those of METHODS, or a Method")
     called = [method.name for method in methods]
     for name in called:
         if called.count(name) > 1:
@@ -271,9 +274,14 @@ def _check(
 
 
 def _check_data(datasets: Sequence[Dataset]) -> None:
+    if isinstance(datasets, Dataset):
+        raise TypeError("datasets is one Dataset; expected a list of them")
+    for dataset in datasets:
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"received {type(dataset).__name__}; expected a list of Dataset")
     names = [dataset.name for dataset in datasets]
     for dataset in datasets:
         if dataset.y is None:
             raise ValueError(f"data set {dataset.name!r} has no classes to score against")
         if names.count(dataset.name) > 1:
-            raise ValueError(f"two data sets are called {dataset.name!r}")
+            raise ValueError(f"two data sets are called {dataset.name!r}: rename a file, or a set")

@@ -16,6 +16,7 @@ import numpy as np
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 from plotly.offline import get_plotlyjs
+from sklearn.utils.validation import check_is_fitted
 
 from manyview.datasets import Dataset
 from manyview.datasets.atomic import whole_file
@@ -93,7 +94,8 @@ def write_report(
     target = Path(path)
     reported = [run for run in runs if run.protocol != "selection"]
     given = dict(models or {})
-    _check(target, reported, datasets, given)
+    _check_target(target)
+    _check(reported, datasets, given)
     # opened first: a folder that cannot be written is told before the fits
     with whole_file(target) as file:
         # a name may hold half a character, which no file can
@@ -101,13 +103,16 @@ def write_report(
     return target
 
 
-def _check(
-    path: Path, runs: Sequence[Run], datasets: Sequence[Dataset], models: Mapping[str, MMC]
-) -> None:
-    if not runs:
-        raise ValueError("there are no runs to report")
+def _check_target(path: Path) -> None:
     if path.is_dir():
         raise IsADirectoryError(errno.EISDIR, "is a folder; expected a file", str(path))
+    if not path.resolve().parent.exists():
+        raise FileNotFoundError(errno.ENOENT, "is in a folder that does not exist", str(path))
+
+
+def _check(runs: Sequence[Run], datasets: Sequence[Dataset], models: Mapping[str, MMC]) -> None:
+    if not runs:
+        raise ValueError("there are no runs to report")
     names = [dataset.name for dataset in datasets]
     known = {run.data for run in runs}
     for dataset in datasets:
@@ -120,15 +125,22 @@ def _check(
                 f"data set {dataset.name!r} has no runs; there are runs on "
                 + ", ".join(map(repr, sorted(known)))
             )
-        model = models.get(dataset.name)
-        if model is not None and len(model.labels_) != dataset.views.n_samples:
-            raise ValueError(
-                f"the model of {dataset.name!r} has {len(model.labels_)} samples, the data set has "
-                f"{dataset.views.n_samples}"
-            )
+        if dataset.name in models:
+            _check_model(models[dataset.name], dataset)
     for name in models:
         if name not in names:
             raise ValueError(f"there is a model of {name!r}, but no data set of that name")
+
+
+def _check_model(model: Any, dataset: Dataset) -> None:
+    if not isinstance(model, MMC):
+        raise TypeError(f"the model of {dataset.name!r} is {model!r}; expected a fitted MMC")
+    check_is_fitted(model, "labels_")
+    if len(model.labels_) != dataset.views.n_samples:
+        raise ValueError(
+            f"the model of {dataset.name!r} has {len(model.labels_)} samples, the data set has "
+            f"{dataset.views.n_samples}"
+        )
 
 
 def _page(
