@@ -105,8 +105,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         sweeps drop more features and fit these samples closer, and others less close. None goes
         on until the objective settles.
     normalize : {"rows", "columns"} or None, default="rows"
-        Scale the samples of each view to unit length, standardise its features, or neither. The
-        data are not copied for it.
+        Scale the samples of each view to unit length, standardise its features, or neither, for
+        views whose samples have a length of about 1, the bias beside their features. The data are
+        not copied for it.
     random_state : int, RandomState instance or None, default=None
         Seed of the start.
     n_jobs : int, optional
