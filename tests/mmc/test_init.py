@@ -89,14 +89,14 @@ def test_nothing_square_beyond_the_limit(monkeypatch):
     monkeypatch.setattr(init, "EXACT_LIMIT", 50)
     monkeypatch.setattr(init, "N_LANDMARKS", 20)
     shapes = []
-    real = graph._cosines
+    real = graph.cosines_of
 
     def watched(*args):
         products = real(*args)
         shapes.append(products.shape)
         return products
 
-    monkeypatch.setattr(graph, "_cosines", watched)
+    monkeypatch.setattr(graph, "cosines_of", watched)
     views, _ = blobs(300)
     graph_start(LocalEngine(as_views(views), normalize="rows"), 3, np.random.default_rng(0))
     assert {columns for _, columns in shapes} == {20}

@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from manyview.engine import Block, Engine, RowView, Update
 from manyview.engine.arrays import Array, is_sparse, largest, namespace, placed_like
+from manyview.mmc.cosines import Rows, cosines_of, prepared
 
 __all__ = [
     "Search",
@@ -200,15 +201,6 @@ def halfway_widths(engine: Engine) -> list[Matrix]:
     return widths
 
 
-class _Rows(NamedTuple):
-    """Rows ``z = x - shift`` of a view: x by itself, what its products lack, 1 / |z| if not 1."""
-
-    x: Any
-    shift: Array | None
-    overlap: Array | None
-    inverse_length: Array | None
-
-
 class Search(NamedTuple):
     """What samples are compared with, and how, as a kernel is given it.
 
@@ -218,7 +210,7 @@ class Search(NamedTuple):
         How the columns of each view are scaled.
     widths : list of array
         What the features of each view are multiplied by.
-    marks : list of _Rows
+    marks : list of Rows
         The landmarks' rows of each view, as they are compared.
     n_nearest : int
         Number of landmarks for each sample.
@@ -230,7 +222,7 @@ class Search(NamedTuple):
 
     columns: list[tuple[Array, Array] | None]
     widths: list[Array]
-    marks: list[_Rows]
+    marks: list[Rows]
     n_nearest: int
     order: int | None
     chunk: int
@@ -247,83 +239,8 @@ class Search(NamedTuple):
     ) -> Self:
         """Prepare the landmarks; parameters as in :func:`find_nearest`."""
         columns = [scaling.columns for scaling in engine.scalings]
-        marks = list(map(_prepared, landmarks, columns, widths))
+        marks = list(map(prepared, landmarks, columns, widths))
         return cls(columns, widths, marks, count, order, engine.chunk)
-
-
-def _prepared(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> _Rows:
-    if sp.issparse(view.x):
-        return _prepared_sparse(view, columns, widths)
-    if is_sparse(view.x):
-        return _prepared_entries(view, columns, widths)
-    xp = namespace(view.x)
-    x = view.in_precision(xp.result_type(view.x, widths)).x
-    # rows are copied once, and multiplied in place from then on
-    if columns is not None:
-        centre, width = columns
-        x = x - centre
-        x *= width * widths
-    elif view.scale is not None:
-        # before anything is multiplied: products of raw rows may overflow
-        x = x * view.scale[:, None]
-        x *= widths
-    else:
-        x = x * widths
-    x *= _inverse_lengths(xp.sum(x * x, axis=1), view.scale)[:, None]
-    return _Rows(x, None, None, None)
-
-
-def _prepared_sparse(view: RowView, columns: tuple[Matrix, Matrix] | None, widths: Matrix) -> _Rows:
-    x = view.x.astype(np.result_type(np.float32, view.x.dtype), copy=False)
-    shift = overlap = None
-    if columns is not None:
-        centre, width = columns
-        x, shift = x * (width * widths), centre * width * widths  # centred rows would be dense
-    else:
-        if view.scale is not None:
-            x = sp.diags_array(view.scale) @ x
-        x = x * widths
-    x = sp.csr_array(x)
-    squares = np.asarray((x * x).sum(axis=1)).ravel()
-    if shift is not None:
-        overlap = np.asarray(x @ shift - 0.5 * (shift @ shift))
-        squares = np.maximum(squares - 2.0 * overlap, 0.0)
-    return _Rows(x, shift, overlap, _inverse_lengths(squares, view.scale))
-
-
-def _prepared_entries(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> _Rows:
-    """Do the same to sparse rows that are elsewhere."""
-    shift = overlap = None
-    if columns is not None:
-        centre, width = columns
-        x, shift = view.x.times(None, width * widths), centre * width * widths
-    else:
-        x = view.x.times(view.scale, widths)
-    squares = x.row_sums(x.data**2)
-    if shift is not None:
-        overlap = x @ shift - 0.5 * (shift @ shift)
-        squares = namespace(squares).clip(squares - 2.0 * overlap, 0.0, None)
-    return _Rows(x, shift, overlap, _inverse_lengths(squares, view.scale))
-
-
-def _inverse_lengths(squares: Array, scale: Array | None) -> Array:
-    xp = namespace(squares)
-    there = squares > 0
-    if scale is not None:
-        there = there & (scale > 0)  # a sample that lacks the view is near to none in it
-    safe = xp.where(there, squares, xp.ones_like(squares))
-    return xp.where(there, 1.0 / xp.sqrt(safe), xp.zeros_like(squares))
-
-
-def _cosines(rows: _Rows, marks: _Rows) -> Array:
-    products = rows.x @ marks.x.T
-    products = products.toarray() if sp.issparse(products) else products
-    if rows.overlap is not None and marks.overlap is not None:
-        products -= rows.overlap[:, None] + marks.overlap
-    if rows.inverse_length is not None and marks.inverse_length is not None:
-        products *= rows.inverse_length[:, None]
-        products *= marks.inverse_length
-    return products
 
 
 def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iterator[Array]:
@@ -336,7 +253,7 @@ def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iter
         for view, of_view, width, mark in compared:
             scale = None if view.scale is None else view.scale[chunk]
             some = RowView(view.x[chunk] if is_sparse(view.x) else view.x[chunk, ...], scale)
-            cosines.append(_cosines(_prepared(some, of_view, width), mark))
+            cosines.append(cosines_of(prepared(some, of_view, width), mark))
         kernel = product_kernel(cosines, search.order)
         if not itself:
             own = np.arange(block.rows.start + chunk.start, block.rows.start + chunk.stop)

@@ -1,0 +1,112 @@
+"""Cosines of rows with landmarks, view by view: dense or sparse, here or on a device."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from manyview.engine import RowView
+from manyview.engine.arrays import Array, is_sparse, namespace
+
+__all__ = ["Rows", "cosines_of", "prepared"]
+
+Matrix = npt.NDArray[np.floating[Any]]
+
+
+class Rows(NamedTuple):
+    """Rows ``z = x - shift`` of a view: x by itself, what its products lack, 1 / |z| if not 1."""
+
+    x: Any
+    shift: Array | None
+    overlap: Array | None
+    inverse_length: Array | None
+
+
+def prepared(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Rows:
+    """Return rows as they are compared.
+
+    Parameters
+    ----------
+    view : RowView
+        Raw rows, with their factors.
+    columns : tuple of array, or None
+        What is taken away from the columns, and what they are multiplied by.
+    widths : array of shape (n_features,)
+        What the features are multiplied by beside that.
+    """
+    if sp.issparse(view.x):
+        return _prepared_sparse(view, columns, widths)
+    if is_sparse(view.x):
+        return _prepared_entries(view, columns, widths)
+    xp = namespace(view.x)
+    x = view.in_precision(xp.result_type(view.x, widths)).x
+    # rows are copied once, and multiplied in place from then on
+    if columns is not None:
+        centre, width = columns
+        x = x - centre
+        x *= width * widths
+    elif view.scale is not None:
+        # before anything is multiplied: products of raw rows may overflow
+        x = x * view.scale[:, None]
+        x *= widths
+    else:
+        x = x * widths
+    x *= _inverse_lengths(xp.sum(x * x, axis=1), view.scale)[:, None]
+    return Rows(x, None, None, None)
+
+
+def _prepared_sparse(view: RowView, columns: tuple[Matrix, Matrix] | None, widths: Matrix) -> Rows:
+    x = view.x.astype(np.result_type(np.float32, view.x.dtype), copy=False)
+    shift = overlap = None
+    if columns is not None:
+        centre, width = columns
+        x, shift = x * (width * widths), centre * width * widths  # centred rows would be dense
+    else:
+        if view.scale is not None:
+            x = sp.diags_array(view.scale) @ x
+        x = x * widths
+    x = sp.csr_array(x)
+    squares = np.asarray((x * x).sum(axis=1)).ravel()
+    if shift is not None:
+        overlap = np.asarray(x @ shift - 0.5 * (shift @ shift))
+        squares = np.maximum(squares - 2.0 * overlap, 0.0)
+    return Rows(x, shift, overlap, _inverse_lengths(squares, view.scale))
+
+
+def _prepared_entries(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Rows:
+    """Do the same to sparse rows that are elsewhere."""
+    shift = overlap = None
+    if columns is not None:
+        centre, width = columns
+        x, shift = view.x.times(None, width * widths), centre * width * widths
+    else:
+        x = view.x.times(view.scale, widths)
+    squares = x.row_sums(x.data**2)
+    if shift is not None:
+        overlap = x @ shift - 0.5 * (shift @ shift)
+        squares = namespace(squares).clip(squares - 2.0 * overlap, 0.0, None)
+    return Rows(x, shift, overlap, _inverse_lengths(squares, view.scale))
+
+
+def _inverse_lengths(squares: Array, scale: Array | None) -> Array:
+    xp = namespace(squares)
+    there = squares > 0
+    if scale is not None:
+        there = there & (scale > 0)  # a sample that lacks the view is near to none in it
+    safe = xp.where(there, squares, xp.ones_like(squares))
+    return xp.where(there, 1.0 / xp.sqrt(safe), xp.zeros_like(squares))
+
+
+def cosines_of(rows: Rows, marks: Rows) -> Array:
+    """Return the cosines of rows with landmarks, 0 where either lacks the view."""
+    products = rows.x @ marks.x.T
+    products = products.toarray() if sp.issparse(products) else products
+    if rows.overlap is not None and marks.overlap is not None:
+        products -= rows.overlap[:, None] + marks.overlap
+    if rows.inverse_length is not None and marks.inverse_length is not None:
+        products *= rows.inverse_length[:, None]
+        products *= marks.inverse_length
+    return products

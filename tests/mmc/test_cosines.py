@@ -1,0 +1,37 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manyview.engine import RowView
+from manyview.mmc.cosines import cosines_of, prepared
+
+RNG = np.random.default_rng(0)
+X = RNG.poisson(0.8, (12, 7)).astype(float)
+X[3] = 0.0
+SCALE = np.where(np.arange(12) == 5, 0.0, RNG.random(12) + 0.5)  # the sixth lacks the view
+COLUMNS = (X.mean(axis=0), RNG.random(7) + 0.5)
+WIDTHS = RNG.random(7) + 0.5
+
+
+def by_hand(*, centred):
+    centre, width = COLUMNS if centred else (np.zeros(7), np.ones(7))
+    rows = (X - centre) * width * WIDTHS
+    lengths = np.linalg.norm(rows, axis=1)
+    rows = rows / np.where(lengths > 0, lengths, 1.0)[:, None]
+    rows[SCALE == 0] = 0.0
+    return rows @ rows.T
+
+
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_those_of_rows_that_are_scaled(kind, centred):
+    rows = prepared(RowView(kind(X), SCALE), COLUMNS if centred else None, WIDTHS)
+    found = cosines_of(rows, rows)
+    np.testing.assert_allclose(found, by_hand(centred=centred), atol=1e-12)
+    assert not found[5].any()
+
+
+def test_what_is_given_stays():
+    before = X.copy()
+    prepared(RowView(X, SCALE), COLUMNS, WIDTHS)
+    np.testing.assert_array_equal(X, before)
