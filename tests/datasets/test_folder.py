@@ -92,6 +92,20 @@ class TestLabels:
         with pytest.raises(ValueError, match="expected 'id' and 'colour'"):
             read_views(made, labels="colour")
 
+    @pytest.mark.parametrize(
+        ("labels", "message"),
+        [
+            ("id,y\na,1\n", r"labels\.csv has no label for 2 of 3 ids \('c', 'b'\)"),
+            ("id,y\na,1\nb,\nc,1\n", r"labels\.csv has no label for 1 of 3 ids \('b'\)"),
+        ],
+    )
+    def test_labels_of_some_leave_the_views_without_classes(self, folder, labels, message):
+        made = folder(text=TEXT, image=IMAGE, labels=labels)
+        with pytest.warns(UserWarning, match=message):
+            data = read_views(made)
+        assert data.y is None
+        assert data.views.n_samples == 3
+
     def test_labels_of_unknown_ids_are_told(self, folder):
         made = folder(text=TEXT, labels="id,y\na,1\nb,2\nc,1\nz,2\n")
         with pytest.warns(UserWarning, match=r"labels\.csv has labels for 1 ids .* \('z'\)"):
@@ -100,8 +114,6 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("labels", "message"),
         [
-            ("id,y\na,1\n", r"labels\.csv has no label for 2 of 3 ids \('c', 'b'\)"),
-            ("id,y\na,1\nb,\nc,1\n", r"labels\.csv has no label for 1 of 3 ids \('b'\)"),
             ("id,y\na,1\nb,1\nc,1\na,2\n", "id 'a' has labels '1' and '2'"),
             ("name,y\na,1\n", r"labels\.csv has no column 'id'; it has 'name', 'y'"),
         ],

@@ -81,7 +81,8 @@ def read_views(
     Warns
     -----
     UserWarning
-        Where a file of a folder lacks ids that others have, or the labels some samples.
+        Where a file of a folder lacks ids that others have, or the labels some samples: then there
+        are no classes.
 
     Raises
     ------

@@ -57,7 +57,16 @@ def read_folder(
                 UserWarning,
                 stacklevel=3,
             )
-        y = _labels_of(joined.ids, known, label_file.name)
+        unlabelled = [i for i in joined.ids.tolist() if i not in known]
+        if unlabelled:
+            warnings.warn(
+                f"{path}: {label_file.name} has no label for {len(unlabelled)} of "
+                f"{len(joined.ids)} ids ({first_few(unlabelled)}): classes are left out",
+                UserWarning,
+                stacklevel=3,
+            )
+        else:
+            y = _labels_of(joined.ids, known)
     elif labels is not None:
         raise ValueError(
             f"labels={labels!r} names a column of a file 'labels.csv' or 'labels.parquet'; "
@@ -173,12 +182,7 @@ def _read_labels(path: Path, key: str, wanted: str | None) -> dict[str, str]:
     return {i: value for i, value in known.items() if value}
 
 
-def _labels_of(ids: Strings, known: Mapping[str, str], file: str) -> list[Any]:
-    lacking = [i for i in ids.tolist() if i not in known]
-    if lacking:
-        raise ValueError(
-            f"{file} has no label for {len(lacking)} of {len(ids)} ids ({first_few(lacking)})"
-        )
+def _labels_of(ids: Strings, known: Mapping[str, str]) -> list[Any]:
     labels = [known[i] for i in ids.tolist()]
     # whole numbers sort as numbers; '01' is a name
     if all(label.removeprefix("-").isdecimal() and str(int(label)) == label for label in labels):
