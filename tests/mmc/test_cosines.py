@@ -35,3 +35,13 @@ def test_what_is_given_stays():
     before = X.copy()
     prepared(RowView(X, SCALE), COLUMNS, WIDTHS)
     np.testing.assert_array_equal(X, before)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_a_landmark_that_lacks_the_view_is_as_near_as_others_are_on_average(kind):
+    rows = prepared(RowView(kind(X), SCALE), None, WIDTHS)
+    plain, found = cosines_of(rows, rows), cosines_of(rows, rows, SCALE == 0)
+    here = SCALE > 0
+    np.testing.assert_allclose(found[:, 5], plain[:, here].mean(axis=1))
+    np.testing.assert_array_equal(found[:, here], plain[:, here])
+    assert not found[5].any()  # a row that lacks it tells no landmark from another

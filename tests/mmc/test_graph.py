@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from manyview import as_views
-from manyview.engine import LocalEngine
+from manyview.engine import LocalEngine, engine_for
 from manyview.mmc import graph as module
 from manyview.mmc.graph import find_nearest, harmonic_weights, neighbour_graphs, product_kernel
 
@@ -160,3 +160,17 @@ def test_no_sample_is_its_own_neighbour_where_all_views_say_opposite():
     views = [side + 1e-3 * rng.standard_normal((30, 2)) for _ in range(3)]
     (graph,) = neighbour_graphs(engine_of(views, None), 3, order=1)
     assert not graph.diagonal().any()
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_samples_that_lack_a_view_are_neighbours_of_others(kind):
+    """Unit rows of positive features are near each other: zeros in their place would be far."""
+    rng = np.random.default_rng(0)
+    views = [kind(rng.poisson(5.0, (200, 30)).astype(float)) for _ in range(2)]
+    present = np.ones((200, 2), dtype=bool)
+    present[:50, 1] = False
+    engine = engine_for(as_views(views, present=present), normalize="rows")
+    (graph,) = neighbour_graphs(engine, 4)
+    sources = np.asarray(graph.sum(axis=0)).ravel() - 1.0  # less what a sample gives itself
+    # what is near on average only is seldom among the nearest; zeros are a fifth
+    assert sources[:50].mean() > 0.35 * sources[50:].mean()

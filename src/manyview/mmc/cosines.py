@@ -17,7 +17,17 @@ Matrix = npt.NDArray[np.floating[Any]]
 
 
 class Rows(NamedTuple):
-    """Rows ``z = x - shift`` of a view: x by itself, what its products lack, 1 / |z| if not 1."""
+    """Rows ``z = x - shift`` of a view, as they are compared.
+
+    Attributes
+    ----------
+    x : array or sparse array
+        Themselves.
+    shift, overlap : array or None
+        What they are to be shifted by, and what their products lack for it.
+    inverse_length : array or None
+        1 / |z|; None where it is 1.
+    """
 
     x: Any
     shift: Array | None
@@ -100,8 +110,23 @@ def _inverse_lengths(squares: Array, scale: Array | None) -> Array:
     return xp.where(there, 1.0 / xp.sqrt(safe), xp.zeros_like(squares))
 
 
-def cosines_of(rows: Rows, marks: Rows) -> Array:
-    """Return the cosines of rows with landmarks, 0 where either lacks the view."""
+def cosines_of(rows: Rows, marks: Rows, unknown: Array | None = None) -> Array:
+    """Return the cosines of rows with landmarks.
+
+    A row that lacks the view has 0 with all, so that the view does not tell them apart. A landmark
+    that lacks it is as near to a row as the others are on average.
+
+    Parameters
+    ----------
+    rows, marks : Rows
+        What is compared.
+    unknown : array of bool of shape (n_marks,), optional
+        Which landmarks lack the view; by default none.
+
+    Returns
+    -------
+    array of shape (n_rows, n_marks)
+    """
     products = rows.x @ marks.x.T
     products = products.toarray() if sp.issparse(products) else products
     if rows.overlap is not None and marks.overlap is not None:
@@ -109,4 +134,9 @@ def cosines_of(rows: Rows, marks: Rows) -> Array:
     if rows.inverse_length is not None and marks.inverse_length is not None:
         products *= rows.inverse_length[:, None]
         products *= marks.inverse_length
-    return products
+    if unknown is None:
+        return products
+    xp = namespace(products)
+    known = unknown.shape[0] - xp.count_nonzero(unknown)
+    mean = xp.sum(products, axis=1) / max(int(known), 1)
+    return xp.where(unknown, mean[:, None], products)

@@ -212,6 +212,8 @@ class Search(NamedTuple):
         What the features of each view are multiplied by.
     marks : list of Rows
         The landmarks' rows of each view, as they are compared.
+    unknown : list of array or None
+        Which landmarks lack each view; None where all have it.
     n_nearest : int
         Number of landmarks for each sample.
     order : int or None
@@ -223,6 +225,7 @@ class Search(NamedTuple):
     columns: list[tuple[Array, Array] | None]
     widths: list[Array]
     marks: list[Rows]
+    unknown: list[Array | None]
     n_nearest: int
     order: int | None
     chunk: int
@@ -240,20 +243,31 @@ class Search(NamedTuple):
         """Prepare the landmarks; parameters as in :func:`find_nearest`."""
         columns = [scaling.columns for scaling in engine.scalings]
         marks = list(map(prepared, landmarks, columns, widths))
-        return cls(columns, widths, marks, count, order, engine.chunk)
+        unknown = list(map(_lacking, landmarks))
+        return cls(columns, widths, marks, unknown, count, order, engine.chunk)
+
+
+def _lacking(view: RowView) -> Array | None:
+    """Return which rows lack the view, or None where none do."""
+    if view.scale is None:
+        return None
+    lacking = view.scale == 0
+    return lacking if bool(namespace(lacking).any(lacking)) else None
 
 
 def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iterator[Array]:
     """Yield the nearest landmarks of some rows of a block after the other, nearest first."""
     size = block.rows.stop - block.rows.start
-    compared = list(zip(block.views, search.columns, search.widths, search.marks, strict=True))
+    compared = list(
+        zip(block.views, search.columns, search.widths, search.marks, search.unknown, strict=True)
+    )
     for begin in range(0, size, search.chunk):
         chunk = slice(begin, min(begin + search.chunk, size))
         cosines = []
-        for view, of_view, width, mark in compared:
+        for view, of_view, width, mark, unknown in compared:
             scale = None if view.scale is None else view.scale[chunk]
             some = RowView(view.x[chunk] if is_sparse(view.x) else view.x[chunk, ...], scale)
-            cosines.append(cosines_of(prepared(some, of_view, width), mark))
+            cosines.append(cosines_of(prepared(some, of_view, width), mark, unknown))
         kernel = product_kernel(cosines, search.order)
         if not itself:
             own = np.arange(block.rows.start + chunk.start, block.rows.start + chunk.stop)
