@@ -145,5 +145,5 @@ def test_settings_are_not_mixed():
     runs = made({"x": {"a": [0.9], "b": [0.5]}})
     runs.append(replace(runs[0], params={"rank": 5}))
     for compared in (lambda: rank_methods(summarise(runs)), lambda: paired_differences(runs, "a")):
-        with pytest.raises(ValueError, match="differ in their parameters"):
+        with pytest.raises(ValueError, match="differ in their preprocessing or parameters"):
             compared()

@@ -118,9 +118,7 @@ def read_views(
         raise ValueError(f"samples={samples!r}; expected one of {', '.join(map(repr, SAMPLES))}")
     if not path.exists():
         raise FileNotFoundError(f"no file {path}")
-    read: Callable[..., Dataset] = (
-        read_folder if path.is_dir() else _READERS[_suffix(path, _READERS)]
-    )
+    read = _reader(path)
     given = {"labels": labels, "id_column": id_column, "samples": samples}
     taken = _OPTIONS.get(read, set())
     for option in ("labels", "id_column"):
@@ -215,13 +213,19 @@ def _common(dataset: Dataset, path: Path) -> Dataset:
     )
 
 
-def _suffix(path: Path, known: dict[str, Any]) -> str:
-    suffix = path.suffix.lower()
-    if suffix in SUFFIXES and known is _READERS:
+def _reader(path: Path) -> Callable[..., Dataset]:
+    if path.is_dir():
+        return read_folder
+    if path.suffix.lower() in SUFFIXES:
         raise ValueError(
             f"{path} is a single table; expected the folder that holds one for each view, or "
-            + _known(known)
+            + _known(_READERS)
         )
+    return _READERS[_suffix(path, _READERS)]
+
+
+def _suffix(path: Path, known: dict[str, Any]) -> str:
+    suffix = path.suffix.lower()
     if suffix not in known:
         raise ValueError(
             f"{path} has suffix {path.suffix!r}; expected {_known(known)}"

@@ -52,6 +52,11 @@ class RowView:
     x: Array
     scale: Array | None
 
+    @property
+    def lacking(self) -> Array | None:
+        """Which of the samples lack the view; None where all have it for certain."""
+        return None if self.scale is None else self.scale == 0
+
     def project(self, factor: Folded) -> Array:
         """Return Z W, rows x R, for a folded factor."""
         parts = [rows.x @ factor.features for _, rows in self.parts(factor.features.dtype)]

@@ -233,17 +233,9 @@ def _check_one_protocol(items: Sequence[Row] | Sequence[Run]) -> None:
         raise ValueError("there are no runs to compare")
     if len({item.protocol for item in items}) > 1:
         raise ValueError("default and tuned runs are not compared with each other")
-    for differ, of in (("preprocessing", _preprocessing), ("parameters", _settings)):
-        kinds = {(item.method, item.data, of(item)) for item in items}
-        if len(kinds) > len({(method, data) for method, data, _ in kinds}):
-            raise ValueError(
-                f"runs of one method on one set differ in their {differ}: compare one at a time"
-            )
-
-
-def _preprocessing(item: Row | Run) -> str:
-    return item.preprocessing
-
-
-def _settings(item: Row | Run) -> str:
-    return settings_key(item.params)
+    kinds = {(i.method, i.data, i.preprocessing, settings_key(i.params)) for i in items}
+    if len(kinds) > len({(method, data) for method, data, *_ in kinds}):
+        raise ValueError(
+            "runs of one method on one set differ in their preprocessing or parameters: compare "
+            "one at a time"
+        )

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Sequence
 
+from manyview.experiment.run import settings_key
 from manyview.experiment.summary import Row
 
 __all__ = ["as_csv", "as_markdown"]
@@ -36,7 +36,7 @@ def as_csv(rows: Sequence[Row]) -> str:
     writer.writerow(heads)
     for row in rows:
         cells: list[object] = [row.data, row.method, row.protocol, row.preprocessing]
-        cells += [json.dumps(dict(row.params), sort_keys=True, default=str), row.n_runs]
+        cells += [settings_key(row.params), row.n_runs]
         for name in scores:
             cells += [row.mean.get(name, ""), row.std.get(name, "")]
         cost = [getattr(row, name) for name in _COST]

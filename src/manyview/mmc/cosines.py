@@ -105,7 +105,7 @@ def _inverse_lengths(squares: Array, scale: Array | None) -> Array:
     xp = namespace(squares)
     there = squares > 0
     if scale is not None:
-        there = there & (scale > 0)  # a sample that lacks the view is near to none in it
+        there = there & (scale > 0)  # what lacks the view may hold anything
     safe = xp.where(there, squares, xp.ones_like(squares))
     return xp.where(there, 1.0 / xp.sqrt(safe), xp.zeros_like(squares))
 

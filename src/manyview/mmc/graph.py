@@ -249,10 +249,8 @@ class Search(NamedTuple):
 
 def _lacking(view: RowView) -> Array | None:
     """Return which rows lack the view, or None where none do."""
-    if view.scale is None:
-        return None
-    lacking = view.scale == 0
-    return lacking if bool(namespace(lacking).any(lacking)) else None
+    lacking = view.lacking
+    return lacking if lacking is not None and bool(namespace(lacking).any(lacking)) else None
 
 
 def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iterator[Array]:

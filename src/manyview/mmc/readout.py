@@ -112,6 +112,7 @@ def _predict_kernel(
 
 def _where_lacking(view: RowView, projections: Array, instead: Array) -> Array:
     """Return projections with another row for samples that lack the view."""
-    if view.scale is None:
+    lacking = view.lacking
+    if lacking is None:
         return projections
-    return namespace(projections).where((view.scale == 0)[:, None], instead, projections)
+    return namespace(projections).where(lacking[:, None], instead, projections)
