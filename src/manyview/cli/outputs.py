@@ -43,15 +43,17 @@ def check_targets(
         if path.resolve() == same.resolve():
             named = "are both standard output" if path == STDOUT else f"name the same file {path}"
             raise ValueError(f"{option} and {other} {named}; give another {other}")
-    for option, path in given.items():
+    files = {option: path for option, path in given.items() if path != STDOUT}
+    for option, path in files.items():
         if path.is_file() and data.exists() and path.samefile(data):
             raise ValueError(f"{option} would replace the data {data}; give another {option}")
-    for option in written:
-        if option in given and given[option] != STDOUT:
-            _check_target(given[option], data, option, force=force)
+        if data.is_dir() and path.resolve().parent == data.resolve():
+            raise ValueError(f"{option} would lie among the views in {data}; give another {option}")
+        if option in written:
+            _check_target(path, option, force=force)
 
 
-def _check_target(path: Path, data: Path, option: str, *, force: bool) -> None:
+def _check_target(path: Path, option: str, *, force: bool) -> None:
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; expected the name of a file for {option}")
     if path.exists():
@@ -61,8 +63,6 @@ def _check_target(path: Path, data: Path, option: str, *, force: bool) -> None:
             raise FileExistsError(f"{path} exists; give another {option}, or --force to replace it")
     # through a link, results go where it points
     folder = path.resolve().parent
-    if data.is_dir() and folder == data.resolve():
-        raise ValueError(f"{option} would lie among the views in {data}; give another {option}")
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder {folder} to write {path.name} in")
     _check_folder(folder)
