@@ -38,10 +38,10 @@ from benchmarks.variants import (
     StartAlone,
 )
 from manyview import MMC, as_views
+from manyview.atomic import whole_file
 from manyview.cli.live import shown_progress
 from manyview.cli.named_data import find_dataset
 from manyview.datasets import Dataset, make_views
-from manyview.datasets.atomic import whole_file
 from manyview.experiment import METHODS, REFERENCES, Limits, Method, ResultsFile, Run, compare
 
 HELD_OUT = 0.3

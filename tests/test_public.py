@@ -7,7 +7,7 @@ import pytest
 CONTRACT = {
     "manyview": [
         *("MMC", "SEC", "CoRegSC", "AMGL", "RMKMC", "MultiNMF", "KCTD", "SCMV3DT"),
-        *("Views", "as_views", "__version__"),
+        *("Views", "as_views", "read_model", "write_model", "__version__"),
     ],
     "manyview.metrics": ["clustering_accuracy", "normalized_mutual_info"],
     "manyview.datasets": [

@@ -2,7 +2,7 @@
 
 from manyview._version import __version__
 from manyview.baselines import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
-from manyview.mmc import MMC
+from manyview.mmc import MMC, read_model, write_model
 from manyview.views import Views, as_views
 
 __all__ = [
@@ -17,4 +17,6 @@ __all__ = [
     "Views",
     "__version__",
     "as_views",
+    "read_model",
+    "write_model",
 ]

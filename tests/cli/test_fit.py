@@ -31,9 +31,8 @@ from .command import (
 def test_help_of_fit_tells_every_option_and_default() -> None:
     text = plain(run("fit", "--help", columns=120).stdout)
     for name, parameter in inspect.signature(fit).parameters.items():
-        option = {"data": "DATA", "n_clusters": "-k", "n_jobs": "--jobs"}.get(
-            name, f"--{name.replace('_', '-')}"
-        )
+        called = {"data": "DATA", "n_clusters": "-k", "n_jobs": "--jobs", "saved": "--model"}
+        option = called.get(name, f"--{name.replace('_', '-')}")
         assert option in text
         if parameter.default not in (False, None, inspect.Parameter.empty):
             assert f"default: {parameter.default}" in text
@@ -314,7 +313,7 @@ def test_an_interrupted_fit_still_writes_its_labels(
 def test_an_interrupt_before_the_sweeps_leaves_nothing(
     data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def interrupt(*args: Any) -> NoReturn:
+    def interrupt(*args: Any, **options: Any) -> NoReturn:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("manyview.cli.fit.find_dataset", interrupt)

@@ -117,7 +117,7 @@ BAD_ARCHIVES = {
     "/slip.tar.gz": (tarred({"../evil.npz": b"x"}), "leads out of the folder"),
     "/link.tar.gz": (tarred({"link": None}), "is a link or a device"),
     "/none.zip": (b"no archive", "cannot be unpacked"),
-    "/other.zip": (zipped({"notes.txt": b"x"}), "expected .csv or .parquet files"),
+    "/other.zip": (zipped({"notes.txt": b"x"}), "expected .csv, .tsv or .parquet files"),
     "/other.npz": (b"no npz", "not a readable .npz archive"),
 }
 

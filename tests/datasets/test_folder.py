@@ -36,9 +36,13 @@ def parquet(text):
     }
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "TSV", "parquet"])
 def test_rows_are_joined_by_id_and_files_are_sorted_by_name(folder, suffix):
-    text, image = (TEXT, IMAGE) if suffix == "csv" else (parquet(TEXT), parquet(IMAGE))
+    text, image = TEXT, IMAGE
+    if suffix == "parquet":
+        text, image = parquet(TEXT), parquet(IMAGE)
+    elif suffix.lower() == "tsv":
+        text, image = (table.replace(",", "\t") for table in (TEXT, IMAGE))
     made = folder(**{f"text__{suffix}": text, f"image__{suffix}": image})
     data = read_views(made)
     assert data.name == "set"
@@ -180,7 +184,7 @@ class TestIds:
         ("id,x\na,1,5\n", "text.csv: "),
         ("id,x,x\na,1,5\n", "text.csv has more than one column 'x'"),
         ("id,x\na,inf\nb,1\n", "view 'text' holds infinity"),
-        (b"id,caf\xe9\na,1\n", "text.csv: not a readable CSV file"),
+        (b"id,caf\xe9\na,1\n", "text.csv: not a readable table of text"),
         (b"\x00\x01\x02\x03", "set: "),
     ],
 )
@@ -217,7 +221,7 @@ def test_a_truncated_parquet_file(folder):
 
 
 def test_both_kinds_of_table(folder):
-    with pytest.raises(ValueError, match="a folder of both kinds of table"):
+    with pytest.raises(ValueError, match="a folder of several kinds of table"):
         read_views(folder(text=TEXT, image__parquet=parquet(IMAGE)))
 
 
@@ -231,7 +235,7 @@ def test_files_of_other_kinds_are_no_views(folder):
     (made / "more.csv").mkdir()
     assert read_views(made).views.names == ("text",)
     (made / "text.csv").unlink()
-    with pytest.raises(ValueError, match=r"expected \.csv or \.parquet files, one a view"):
+    with pytest.raises(ValueError, match=r"expected \.csv, \.tsv or \.parquet files, one a view"):
         read_views(made)
 
 
@@ -296,9 +300,12 @@ def test_columns_may_be_called_by_numbers(folder):
     assert read_views(made).views["text"].tolist() == [[1, 2], [3, 4]]
 
 
-@pytest.mark.parametrize("mark", [";", "\t"])
-def test_another_separator_is_told(folder, mark):
-    made = folder(text=TEXT.replace(",", mark), image=IMAGE.replace(",", mark))
+@pytest.mark.parametrize(
+    ("suffix", "mark"), [("csv", ";"), ("csv", "\t"), ("tsv", ","), ("tsv", "|")]
+)
+def test_another_separator_is_told(folder, suffix, mark):
+    text, image = (table.replace(",", mark) for table in (TEXT, IMAGE))
+    made = folder(**{f"text__{suffix}": text, f"image__{suffix}": image})
     with pytest.raises(ValueError, match="seem to be separated by"):
         read_views(made)
 

@@ -399,7 +399,7 @@ class TestDamage:
         assert path.read_bytes() == kept
 
     def test_a_later_version(self, path, interrupted, monkeypatch):
-        monkeypatch.setattr(checkpoint_file, "_VERSION", 2)
+        monkeypatch.setattr(checkpoint_file, "_FORM", checkpoint_file._FORM._replace(version=2))
         with pytest.raises(ValueError, match=r"version 1; expected .* 2"):
             fitted(interrupted, checkpoint=path)
 

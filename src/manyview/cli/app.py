@@ -12,7 +12,7 @@ from manyview import MMC, __version__
 from manyview.cli.comparisons import COMPARE_HELP, PAPER_HELP, compare, paper
 from manyview.cli.demo import demo_digits
 from manyview.cli.errors import Commands
-from manyview.cli.fit import fit_file
+from manyview.cli.fit import fit_file, predict_file
 from manyview.cli.options import at_least, not_zero
 
 __all__ = ["app"]
@@ -24,7 +24,9 @@ _HELP = """Cluster samples that come in several views, such as text and images.
 
 manyview demo
 
-manyview fit news.npz -k 6 --out labels.csv
+manyview fit news.npz -k 6 --out labels.csv --model news.model
+
+manyview predict news.model more.npz --out more.csv
 
 manyview compare news.npz --methods all --repeats 20
 """
@@ -32,8 +34,9 @@ manyview compare news.npz --methods all --repeats 20
 _FIT_HELP = (
     """Cluster the samples of DATA by MMC and write the cluster of each.
 
-DATA is a native file (.npz), a MATLAB file (.mat), a MuData file (.h5mu) or a folder of .csv or """
-    """.parquet files, one a view, joined by their ids; or the name of a set, as compare has it. """
+DATA is a native file (.npz), a MATLAB file (.mat), a MuData file (.h5mu) or a folder of .csv, """
+    """.tsv or .parquet files, one a view, joined by their ids; or the name of a set, as compare """
+    "has it. "
     "Classes that it holds score the clusters and take no part in finding them. "
     """Ctrl-C ends the sweeps early, and the labels so far are written.
 
@@ -47,9 +50,25 @@ manyview fit views.mat -k 10 --normalize columns --out - | sort -t, -k2n
 
 manyview fit news.npz -k 6 --explain features.csv
 
+manyview fit patients -k 5 --id-column barcode --model patients.model
+
 manyview fit large.npz -k 100 --checkpoint fit.ckpt
 """
 )
+
+_PREDICT_HELP = """Write the cluster of each sample of DATA, by a model that fit has written.
+
+DATA has the views and features that the model was fitted to, with the same names; samples may be \
+others, and may lack views.
+
+[bold]Examples[/bold]
+
+manyview fit news.npz -k 6 --model news.model
+
+manyview predict news.model more.npz --out more.csv
+
+manyview predict news.model more.npz --out - | cut -d, -f2 | sort | uniq -c
+"""
 
 app = typer.Typer(
     name="manyview",
@@ -123,12 +142,37 @@ def demo(
     demo_digits(report)
 
 
+Data = Annotated[
+    str,
+    typer.Argument(metavar="DATA", help="File of views, or name of a set.", show_default=False),
+]
+Out = Annotated[
+    Path,
+    typer.Option("--out", "-o", metavar="FILE", help="CSV file of labels; - is standard output."),
+]
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column of known classes, for scoring: of a folder's labels file, or of a .h5mu file.",
+        show_default=False,
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column that tells the samples in the files of a folder.",
+        show_default="id and the like",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", "-f", help="Replace older files.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
+
+
 @app.command(help=_FIT_HELP)
 def fit(
-    data: Annotated[
-        str,
-        typer.Argument(metavar="DATA", help="File of views, or name of a set.", show_default=False),
-    ],
+    data: Data,
     n_clusters: Annotated[
         int,
         typer.Option(
@@ -140,12 +184,7 @@ def fit(
             show_default=False,
         ),
     ],
-    out: Annotated[
-        Path,
-        typer.Option(
-            "--out", "-o", metavar="FILE", help="CSV file of labels; - is standard output."
-        ),
-    ] = Path("labels.csv"),
+    out: Out = Path("labels.csv"),
     explain: Annotated[
         Path | None,
         typer.Option(
@@ -155,7 +194,18 @@ def fit(
             show_default=False,
         ),
     ] = None,
-    force: Annotated[bool, typer.Option("--force", "-f", help="Replace older files.")] = False,
+    saved: Annotated[
+        Path | None,
+        typer.Option(
+            "--model",
+            metavar="FILE",
+            help="File of the model, by which predict finds the clusters of other samples.",
+            show_default=False,
+        ),
+    ] = None,
+    force: Force = False,
+    classes: Classes = None,
+    id_column: IdColumn = None,
     rank: Annotated[
         int | None,
         typer.Option(
@@ -240,9 +290,7 @@ def fit(
             show_default=False,
         ),
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")
-    ] = False,
+    quiet: Quiet = False,
 ) -> None:
     """Run :func:`manyview.cli.fit.fit_file`."""
     model = MMC(
@@ -263,7 +311,33 @@ def fit(
         checkpoint=checkpoint,
         verbose=0 if quiet else 1,
     )
-    fit_file(data, out, model, explain=explain, force=force, quiet=quiet)
+    fit_file(
+        data,
+        out,
+        model,
+        explain=explain,
+        saved=saved,
+        force=force,
+        quiet=quiet,
+        classes=classes,
+        id_column=id_column,
+    )
+
+
+@app.command(help=_PREDICT_HELP)
+def predict(
+    saved: Annotated[
+        Path, typer.Argument(metavar="MODEL", help="File of a model.", show_default=False)
+    ],
+    data: Data,
+    out: Out = Path("labels.csv"),
+    force: Force = False,
+    classes: Classes = None,
+    id_column: IdColumn = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run :func:`manyview.cli.fit.predict_file`."""
+    predict_file(saved, data, out, force=force, quiet=quiet, classes=classes, id_column=id_column)
 
 
 app.command(help=COMPARE_HELP)(compare)

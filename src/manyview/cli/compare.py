@@ -11,12 +11,12 @@ from pathlib import Path
 from rich.table import Table
 
 from manyview import __version__
+from manyview.atomic import whole_file
 from manyview.cli.errors import InterruptionError
 from manyview.cli.live import shown_progress
 from manyview.cli.named_data import find_dataset
 from manyview.cli.outputs import check_file
 from manyview.cli.tables import new_console, plus_minus, print_parts, table
-from manyview.datasets.atomic import whole_file
 from manyview.experiment import (
     METHODS,
     Limits,

@@ -12,7 +12,7 @@ from manyview.datasets.news import NEWS
 __all__ = ["find_dataset"]
 
 
-def find_dataset(name: str) -> Dataset:
+def find_dataset(name: str, *, classes: str | None = None, id_column: str | None = None) -> Dataset:
     """Return a data set by its file, or by its name in the folder of ``MANYVIEW_DATA``.
 
     Parameters
@@ -20,6 +20,8 @@ def find_dataset(name: str) -> Dataset:
     name : str
         A path, the name of a file of that folder without its suffix, ``digits``, or one of the news
         sets, which are looked for in their published form and in the cache too.
+    classes, id_column : str, optional
+        Columns of a folder or a MuData file, as :func:`manyview.datasets.read_views` takes them.
 
     Returns
     -------
@@ -28,12 +30,14 @@ def find_dataset(name: str) -> Dataset:
     Raises
     ------
     ValueError
-        If there is none; lists the known ones and the nearest.
+        If there is none, or it has no such columns; lists the known ones and the nearest.
     """
     if not name:
         raise ValueError("the name of the data is empty; expected a file, a folder or a set")
     if Path(name).exists() or Path(name).suffix:
-        return read_views(name)
+        return read_views(name, labels=classes, id_column=id_column)
+    if classes is not None or id_column is not None:
+        raise ValueError(f"columns are named of a file or a folder, and {name!r} is none")
     if name == "digits":
         return load_digits_views()
     if name in NEWS:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyview.datasets.atomic import whole_file
+from manyview.atomic import whole_file
 from manyview.mmc.explain import Combination
 
 __all__ = ["STDOUT", "check_file", "check_targets", "write_combinations", "write_labels"]

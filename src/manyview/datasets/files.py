@@ -45,7 +45,7 @@ def read_views(
     ----------
     path : str or path-like
         A native file (``.npz``), a MATLAB file (``.mat``), a MuData file (``.h5mu``), or a folder
-        of CSV files or of Parquet files. MATLAB files of version 7.3, MuData files and folders
+        of CSV, TSV or Parquet files. MATLAB files of version 7.3, MuData files and folders
         need the extra ``io``: ``pip install 'manyview[io]'``.
 
         In a MATLAB file the views are looked for in a cell array (``X``, ``data``, ``fea`` or
@@ -59,8 +59,8 @@ def read_views(
         samples.
 
         In a folder each file is a view, in the order of their names, with a column of ids that
-        all files have; the other columns are features. ``labels.csv`` or ``labels.parquet`` holds
-        ids and labels. Files of other kinds are ignored.
+        all files have; the other columns are features. ``labels.csv`` (``.tsv``,
+        ``.parquet``) holds ids and labels. Files of other kinds are ignored.
     labels : str, optional
         Column of classes: of ``obs`` in a MuData file, for all samples or of a modality
         (``"cell_type"``, ``"rna:cell_type"``), or of the file of labels in a folder. By default,

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from manyview.datasets.assemble import assemble
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.join import first_few, join
-from manyview.datasets.tables import SUFFIXES, column_names, read_column, read_table
+from manyview.datasets.tables import SEPARATORS, SUFFIXES, column_names, read_column, read_table
 
 __all__ = ["read_folder"]
 
@@ -69,8 +69,8 @@ def read_folder(
             y = _labels_of(joined.ids, known)
     elif labels is not None:
         raise ValueError(
-            f"labels={labels!r} names a column of a file 'labels.csv' or 'labels.parquet'; "
-            "there is none"
+            f"labels={labels!r} names a column of a file 'labels.csv' (.tsv, .parquet); there is "
+            "none"
         )
     return assemble(
         joined.arrays,
@@ -96,12 +96,12 @@ def _files(folder: Path) -> tuple[list[Path], Path | None]:
     if not views:
         raise ValueError(
             f"a folder of {first_few([file.name for file in inside], 5) or 'nothing'}; "
-            "expected .csv or .parquet files, one a view"
+            "expected .csv, .tsv or .parquet files, one a view"
         )
     if len({file.suffix.lower() for file in views}) > 1:
         raise ValueError(
-            f"a folder of both kinds of table ({first_few([file.name for file in views], 5)}); "
-            "expected .csv or .parquet files"
+            f"a folder of several kinds of table ({first_few([file.name for file in views], 5)}); "
+            "expected .csv, .tsv or .parquet files"
         )
     if len(of_labels) > 1:
         raise ValueError(f"both {of_labels[0].name} and {of_labels[1].name}; expected one of them")
@@ -127,15 +127,24 @@ def _id_column(columns: Mapping[str, Sequence[str]], wanted: str | None) -> str:
     if shared and others:
         raise ValueError(
             f"{len(shared)} columns are in all files ({first_few(shared, 5)}) and none is named "
-            "'id'; call the one that holds the ids so, or name it to read_views as id_column"
+            "'id'; call the one that holds the ids so, or name it (id_column, --id-column)"
         )
     for file, names in columns.items():
-        if len(names) == 1 and (other := next((mark for mark in ";\t|" if mark in names[0]), "")):
+        other = _other_separator(file, names)
+        if other:
             raise ValueError(
                 f"{file} has one column, {names[0]!r}: columns seem to be separated by {other!r}; "
-                "expected commas"
+                "expected commas in .csv files, tabs in .tsv files"
             )
     raise ValueError(f"no column of ids is in all files; expected one named 'id'. Found {told}")
+
+
+def _other_separator(file: str, names: Sequence[str]) -> str | None:
+    """Return what seems to separate the columns of a file that has but one."""
+    expected = SEPARATORS.get(Path(file).suffix.lower())
+    if expected is None or len(names) != 1:
+        return None
+    return next((mark for mark in ",;\t|" if mark != expected and mark in names[0]), None)
 
 
 def _check_header(columns: Mapping[str, Sequence[str]], key: str) -> None:

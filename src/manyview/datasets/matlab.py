@@ -12,7 +12,7 @@ import numpy.typing as npt
 import scipy.io
 import scipy.sparse as sp
 
-from manyview.datasets.atomic import whole_file
+from manyview.atomic import whole_file
 from manyview.datasets.compressed import check_compressed
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.layouts import find_dataset

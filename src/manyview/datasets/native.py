@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview.atomic import whole_file
 from manyview.datasets.assemble import assemble
-from manyview.datasets.atomic import whole_file
 from manyview.datasets.compressed import check_compressed
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.labels import as_strings

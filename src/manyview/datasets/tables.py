@@ -1,4 +1,4 @@
-"""Tables in CSV and Parquet files, through pyarrow."""
+"""Tables in CSV, TSV and Parquet files, through pyarrow."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import numpy.typing as npt
 from manyview.datasets.extras import extra
 from manyview.datasets.join import Table
 
-__all__ = ["SUFFIXES", "column_names", "read_column", "read_table"]
+__all__ = ["SEPARATORS", "SUFFIXES", "column_names", "read_column", "read_table"]
 
-SUFFIXES = (".csv", ".parquet")
+SEPARATORS = {".csv": ",", ".tsv": "\t"}
+SUFFIXES = (*SEPARATORS, ".parquet")
 _LARGEST_BLOCK = 1 << 30
 
 Strings = npt.NDArray[np.str_]
@@ -36,7 +37,8 @@ def column_names(path: Path) -> list[str]:
     with path.open("rb") as file:
         if not file.read(1):
             raise ValueError(f"{path.name} is empty; expected a table")
-    names = _csv_header(path) if _is_csv(path) else _parquet(path).schema_arrow.names
+    separator = _separator(path)
+    names = _parquet(path).schema_arrow.names if separator is None else _header(path, separator)
     doubled = sorted({name for name in names if names.count(name) > 1}) if _repeats(names) else []
     if doubled:
         raise ValueError(f"{path.name} has more than one column {doubled[0]!r}")
@@ -88,7 +90,8 @@ def read_column(path: Path, id_column: str, name: str) -> tuple[Strings, Strings
 
 
 def _read(path: Path, types: dict[str, str]) -> Any:
-    if not _is_csv(path):
+    separator = _separator(path)
+    if separator is None:
         try:
             return _parquet(path).read(columns=list(types))
         except Exception as error:
@@ -101,7 +104,7 @@ def _read(path: Path, types: dict[str, str]) -> Any:
             read_options=arrow_csv.ReadOptions(
                 use_threads=False, block_size=min(path.stat().st_size + 1, _LARGEST_BLOCK)
             ),
-            parse_options=arrow_csv.ParseOptions(newlines_in_values=True),
+            parse_options=arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
             convert_options=arrow_csv.ConvertOptions(
                 column_types={name: getattr(arrow, kind)() for name, kind in types.items()},
                 include_columns=list(types),
@@ -152,12 +155,12 @@ def _as_strings(path: Path, read: Any, name: str) -> Strings:
     return np.asarray([value or "" for value in column.to_pylist()], dtype=np.str_)
 
 
-def _csv_header(path: Path) -> list[str]:
+def _header(path: Path, separator: str) -> list[str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
-            header = next((row for row in csv.reader(file) if row), None)
+            header = next((row for row in csv.reader(file, delimiter=separator) if row), None)
     except (csv.Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path.name}: not a readable CSV file ({error})") from error
+        raise ValueError(f"{path.name}: not a readable table of text ({error})") from error
     if header is None:
         raise ValueError(f"{path.name} is empty; expected a line of column names")
     return header
@@ -177,8 +180,9 @@ def _repeats(names: list[str]) -> bool:
     return len(set(names)) < len(names)
 
 
-def _is_csv(path: Path) -> bool:
-    return path.suffix.lower() == ".csv"
+def _separator(path: Path) -> str | None:
+    """Return what stands between the columns, None in a Parquet file."""
+    return SEPARATORS.get(path.suffix.lower())
 
 
 def _arrow(part: str = "") -> Any:

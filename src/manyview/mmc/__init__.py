@@ -2,5 +2,6 @@
 
 from manyview.mmc.estimator import MMC
 from manyview.mmc.explain import Combination
+from manyview.mmc.model_file import read_model, write_model
 
-__all__ = ["MMC", "Combination"]
+__all__ = ["MMC", "Combination", "read_model", "write_model"]

@@ -6,7 +6,6 @@ that there is a good one at every moment; the one before stays as ``<path>.previ
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -19,14 +18,14 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import Engine
+from manyview.mmc.archive import Form
 from manyview.mmc.checkpoint import Checkpoint, Identity, captured
 from manyview.mmc.fit import Fitted, Problem
 from manyview.mmc.model import Factors
 
 __all__ = ["CheckpointFile"]
 
-_FORMAT = "manyview.MMC checkpoint"
-_VERSION = 1
+_FORM = Form("manyview.MMC checkpoint", version=1, what="checkpoint")
 
 
 class CheckpointFile:
@@ -173,8 +172,6 @@ def _settle(folder: Path) -> None:
 def _members(checkpoint: Checkpoint) -> dict[str, Any]:
     identity = checkpoint.identity
     header = {
-        "format": _FORMAT,
-        "version": _VERSION,
         "parameters": identity.parameters,
         "n_samples": identity.n_samples,
         "n_features": identity.n_features,
@@ -186,44 +183,25 @@ def _members(checkpoint: Checkpoint) -> dict[str, Any]:
         "converged": checkpoint.converged,
         "generator": checkpoint.generator,
     }
-    members: dict[str, Any] = {
-        "header": np.frombuffer(json.dumps(header).encode(), dtype=np.uint8),
+    arrays: dict[str, Any] = {
         "labels": checkpoint.labels,
         "cluster_factor": checkpoint.factors.clusters,
     }
     if checkpoint.indicator is not None:
-        members["indicator"] = checkpoint.indicator
+        arrays["indicator"] = checkpoint.indicator
     for v, factor in enumerate(checkpoint.factors.views):
-        members[f"view_factor{v}"] = factor
-        members[f"columns{v}"] = identity.columns[v]
+        arrays[f"view_factor{v}"] = factor
+        arrays[f"columns{v}"] = identity.columns[v]
         active = checkpoint.active[v]
         if active is not None:
-            members[f"active{v}"] = active
-    return members
+            arrays[f"active{v}"] = active
+    return _FORM.members(header, arrays)
 
 
 def _read(path: Path) -> Checkpoint:
+    header, arrays = _FORM.read(path)
     try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            members = {key: archive[key] for key in archive.files}
-    except FileNotFoundError:
-        raise
-    # a damaged archive fails in as many ways as there are bytes in it
-    except Exception as error:
-        raise ValueError(f"it is damaged or no .npz archive ({type(error).__name__})") from error
-    if "header" not in members:
-        raise ValueError(f"it is an archive of {sorted(members)}, no checkpoint")
-    try:
-        header = json.loads(members["header"].tobytes())
-        form, version = header["format"], header["version"]
-    except Exception as error:
-        raise ValueError("its header is none of a checkpoint") from error
-    if form != _FORMAT or version != _VERSION:
-        raise ValueError(
-            f"it has the form {form!r}, version {version!r}; expected {_FORMAT!r}, {_VERSION}"
-        )
-    try:
-        checkpoint = _checkpoint(header, members)
+        checkpoint = _checkpoint(header, arrays)
         whole = _is_whole(checkpoint)
     except Exception as error:
         raise ValueError(f"its parts are not those of a checkpoint ({error})") from error
@@ -232,7 +210,7 @@ def _read(path: Path) -> Checkpoint:
     return checkpoint
 
 
-def _checkpoint(header: dict[str, Any], members: dict[str, npt.NDArray[Any]]) -> Checkpoint:
+def _checkpoint(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> Checkpoint:
     n_views = len(header["n_features"])
     identity = Identity(
         header["parameters"],
@@ -240,16 +218,16 @@ def _checkpoint(header: dict[str, Any], members: dict[str, npt.NDArray[Any]]) ->
         header["n_features"],
         header["rows"],
         header["present"],
-        [members[f"columns{v}"] for v in range(n_views)],
+        [arrays[f"columns{v}"] for v in range(n_views)],
     )
-    factors = tuple(members[f"view_factor{v}"] for v in range(n_views))
+    factors = tuple(arrays[f"view_factor{v}"] for v in range(n_views))
     return Checkpoint(
         identity,
         header["gamma"],
-        Factors(factors, members["cluster_factor"]),
-        [members.get(f"active{v}") for v in range(n_views)],
-        members["labels"],
-        members.get("indicator"),
+        Factors(factors, arrays["cluster_factor"]),
+        [arrays.get(f"active{v}") for v in range(n_views)],
+        arrays["labels"],
+        arrays.get("indicator"),
         header["objective"],
         header["settled"],
         header["converged"],

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
+from manyview.atomic import whole_file
 from manyview.datasets import Dataset
-from manyview.datasets.atomic import whole_file
 from manyview.experiment import (
     METHODS,
     Limits,

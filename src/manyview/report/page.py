@@ -18,8 +18,8 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 from sklearn.utils.validation import check_is_fitted
 
+from manyview.atomic import whole_file
 from manyview.datasets import Dataset
-from manyview.datasets.atomic import whole_file
 from manyview.experiment import Run
 from manyview.experiment.fingerprint import fingerprint
 from manyview.mmc import MMC

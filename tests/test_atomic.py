@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from manyview.datasets.atomic import whole_file
+from manyview.atomic import whole_file
 
 
 def test_replaces_the_file_once_it_is_written(tmp_path):

@@ -1,0 +1,239 @@
+"""Fitted models as files: a NumPy ``.npz`` archive without pickles, its header as JSON."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from manyview._version import __version__
+from manyview.atomic import whole_file
+from manyview.engine import Scaling
+from manyview.engine.arrays import to_numpy
+from manyview.mmc.archive import Form
+from manyview.mmc.estimator import MMC
+from manyview.mmc.model import Factors
+from manyview.mmc.readout import CentreReadout, LargestReadout
+
+__all__ = ["read_model", "write_model"]
+
+_FORM = Form("manyview.MMC model", version=1, what="model")
+_ELSEWHERE = {"init", "checkpoint"}  # an array beside the header; a file that others do not have
+_KINDS = {"labels": "i", "feature_names": "U"}  # all else are real numbers
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def write_model(path: str | os.PathLike[str], model: MMC) -> None:
+    """Write a fitted model to a file that :func:`read_model` reads.
+
+    The file is written whole or not at all: where writing fails, an older file stays. It holds what
+    the model learnt, and the labels and names that fit saw, but no samples.
+
+    Parameters
+    ----------
+    path : str or path-like
+        Where to; an older file is replaced.
+    model : MMC
+        A fitted model. What it has on a cluster or a device is brought here (``to_local``).
+
+    Raises
+    ------
+    TypeError
+        If it is no MMC; models of the other methods have no file.
+    NotFittedError
+        If it has not been fitted.
+
+    See Also
+    --------
+    read_model : Read the file back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from manyview import MMC, read_model, write_model
+    >>> from manyview.datasets import make_views
+    >>> views, y = make_views(n_samples=150, n_clusters=3, random_state=0)
+    >>> model = MMC(n_clusters=3, random_state=0).fit(views)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "news.model"
+    ...     write_model(path, model)
+    ...     again = read_model(path)
+    >>> bool((again.predict(views) == model.predict(views)).all())
+    True
+    """
+    if not isinstance(model, MMC):
+        raise TypeError(f"received a {type(model).__name__}; expected a fitted MMC")
+    check_is_fitted(model, "labels_")
+    path = Path(path)
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; expected the name of a file")
+    if not path.resolve().parent.is_dir():
+        raise FileNotFoundError(f"no folder {path.parent} to write {path.name} in")
+    members = _FORM.members(_header(model), _arrays(model.to_local()))
+    with whole_file(path) as file:
+        np.savez_compressed(file, **members)
+
+
+def read_model(path: str | os.PathLike[str]) -> MMC:
+    """Read a model that :func:`write_model` wrote.
+
+    Parameters
+    ----------
+    path : str or path-like
+        The file.
+
+    Returns
+    -------
+    MMC
+        As it was fitted: it predicts, transforms and explains the same. Of its parameters
+        ``checkpoint`` is None, and so is a ``random_state`` that was no number.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is damaged, or no model; it names the file and what is wrong.
+
+    See Also
+    --------
+    write_model : Write such a file, with an example.
+
+    Notes
+    -----
+    Nothing is unpickled: a file cannot run code.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"no file {path}")
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; expected the file of a model")
+    try:
+        header, arrays = _FORM.read(path)
+        try:
+            model = _model(header, arrays)
+        except Exception as error:
+            raise ValueError(f"its parts are not those of a model ({error})") from error
+        _check_whole(model)
+    except ValueError as error:
+        raise ValueError(f"model {str(path)!r} cannot be used: {error}") from error
+    return model
+
+
+def _header(model: MMC) -> dict[str, Any]:
+    parameters = model.get_params(deep=False)
+    return {
+        "manyview": __version__,
+        "parameters": {
+            name: _plain(value) for name, value in parameters.items() if name not in _ELSEWHERE
+        },
+        "init": model.init if isinstance(model.init, str) else None,
+        "view_names": model.view_names_,
+        "normalized_by": model._normalized_by,
+        "gamma": float(model.gamma_),
+        "is_zero": bool(model._is_zero),
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a parameter as JSON has it; a source of random numbers is not kept."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    return value if isinstance(value, str | int | float) else None
+
+
+def _arrays(model: MMC) -> Arrays:
+    arrays: Arrays = {
+        "labels": model.labels_,
+        "indicator": model.indicator_,
+        "objective": model.objective_,
+        "cluster_factor": model.cluster_factors_,
+        "cluster_predictor": model._predictor.clusters,
+    }
+    if not isinstance(model.init, str):
+        init = np.asarray(to_numpy(model.init))
+        arrays["init"] = init.astype(np.str_) if init.dtype == object else init
+    if isinstance(model._readout, CentreReadout):
+        arrays["rotation"], arrays["centres"] = model._readout.rotation, model._readout.centres
+    for v in range(model.n_views_):
+        arrays[f"view_factor{v}"] = model.view_factors_[v]
+        arrays[f"view_predictor{v}"] = model._predictor.views[v]
+        arrays[f"mean_row{v}"] = model._mean_rows[v]
+        columns = model._scalings[v].columns
+        if columns is not None:
+            arrays[f"centre{v}"], arrays[f"width{v}"] = columns
+        names = model.feature_names_in_[v]
+        if names is not None:
+            arrays[f"feature_names{v}"] = np.asarray(names, dtype=np.str_)
+    return arrays
+
+
+def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
+    init = arrays["init"] if header["init"] is None else header["init"]
+    model = MMC(**header["parameters"], init=init)
+    model._validate_params()
+    views = range(len(header["view_names"]))
+    model.labels_ = arrays["labels"]
+    model.indicator_ = arrays["indicator"]
+    model.objective_ = arrays["objective"]
+    model.n_iter_ = len(model.objective_)
+    model.gamma_ = header["gamma"]
+    model.view_factors_ = [arrays[f"view_factor{v}"] for v in views]
+    model.cluster_factors_ = arrays["cluster_factor"]
+    model.n_views_ = len(views)
+    model.n_features_in_ = [len(factor) - 1 for factor in model.view_factors_]
+    model.view_names_ = header["view_names"]
+    model.feature_names_in_ = [arrays.get(f"feature_names{v}") for v in views]
+    model._predictor = Factors(
+        tuple(arrays[f"view_predictor{v}"] for v in views), arrays["cluster_predictor"]
+    )
+    centred = "centres" in arrays
+    model._readout = (
+        CentreReadout(arrays["rotation"], arrays["centres"]) if centred else LargestReadout()
+    )
+    model._is_zero = header["is_zero"]
+    model._normalized_by = header["normalized_by"]
+    model._mean_rows = [arrays[f"mean_row{v}"] for v in views]
+    model._scalings = [
+        Scaling(width, arrays.get(f"centre{v}"), arrays.get(f"width{v}"))
+        for v, width in enumerate(model.n_features_in_)
+    ]
+    return model
+
+
+def _check_whole(model: MMC) -> None:
+    """Raise unless what belongs together has the shapes for it."""
+    n_clusters, rank = model.n_clusters, model.cluster_factors_.shape[-1]
+    n_samples = model.labels_.size
+    expected = {
+        "labels": (model.labels_, (n_samples,)),
+        "indicator": (model.indicator_, (n_samples, n_clusters)),
+        "cluster_factor": (model.cluster_factors_, (n_clusters, rank)),
+        "cluster_predictor": (model._predictor.clusters, (n_clusters, rank)),
+    }
+    if isinstance(model._readout, CentreReadout):
+        expected["rotation"] = (model._readout.rotation, (n_clusters, n_clusters))
+        expected["centres"] = (model._readout.centres, (n_clusters, n_clusters))
+    for v, width in enumerate(model.n_features_in_):
+        scaling, names = model._scalings[v], model.feature_names_in_[v]
+        expected[f"view_factor{v}"] = (model.view_factors_[v], (width + 1, rank))
+        expected[f"view_predictor{v}"] = (model._predictor.views[v], (width + 1, rank))
+        expected[f"mean_row{v}"] = (model._mean_rows[v], (width + 1,))
+        for name, array in (("centre", scaling.centre), ("width", scaling.width)):
+            if array is not None:
+                expected[f"{name}{v}"] = (array, (width,))
+        if names is not None:
+            expected[f"feature_names{v}"] = (names, (width,))
+    for name, (array, shape) in expected.items():
+        if array.shape != shape:
+            raise ValueError(f"{name} has shape {array.shape}; expected {shape}")
+        if array.dtype.kind != _KINDS.get(name.rstrip("0123456789"), "f"):
+            raise ValueError(f"{name} holds {array.dtype}")
+    if not 0 <= model.labels_.min(initial=0) <= model.labels_.max(initial=0) < n_clusters:
+        raise ValueError(f"labels holds others than 0 to {n_clusters - 1}")

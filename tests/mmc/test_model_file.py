@@ -1,0 +1,237 @@
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+
+from manyview import AMGL, MMC, as_views, read_model, write_model
+from manyview.datasets import make_views
+
+
+@pytest.fixture(scope="module")
+def views():
+    return make_views(90, 3, (8, 6), random_state=0).views
+
+
+@pytest.fixture(scope="module")
+def model(views):
+    return MMC(n_clusters=3, random_state=0).fit(views)
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "some.model"
+
+
+def again(model, path):
+    write_model(path, model)
+    return read_model(path)
+
+
+def assert_the_same(found, model, views):
+    for name in ("labels_", "indicator_", "cluster_factors_", "objective_"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(model, name))
+        assert getattr(found, name).dtype == getattr(model, name).dtype
+    for name in ("n_iter_", "gamma_", "n_views_", "n_features_in_", "view_names_"):
+        assert getattr(found, name) == getattr(model, name)
+    for factor, other in zip(found.view_factors_, model.view_factors_, strict=True):
+        np.testing.assert_array_equal(factor, other)
+    np.testing.assert_array_equal(found.predict(views), model.predict(views))
+    np.testing.assert_array_equal(found.transform(views), model.transform(views))
+    assert found.explain(top=3) == model.explain(top=3)
+    assert set(vars(found)) == set(vars(model))  # nothing that fit records is forgotten
+
+
+@pytest.mark.parametrize(
+    "parameters",
+    [
+        {},
+        {"indicator": "orthogonal"},
+        {"normalize": "columns"},
+        {"normalize": None, "penalty": "frobenius"},
+        {"order": 1, "gamma": np.float64(0.02), "n_init": np.int64(2)},
+        {"patience": None, "max_iter": 3, "tol": 0.1},
+    ],
+)
+def test_a_model_is_read_as_it_was_written(views, path, parameters):
+    model = MMC(n_clusters=3, random_state=0, **parameters).fit(views)
+    found = again(model, path)
+    assert_the_same(found, model, views)
+    assert found.get_params() == model.get_params()
+    np.testing.assert_array_equal(clone(found).fit(views).labels_, model.labels_)
+
+
+def test_single_precision_and_sparse_views(path):
+    views = [sp.csr_array(X).astype(np.float32) for X in make_views(60, 2, density=0.3).views]
+    model = MMC(n_clusters=2, random_state=0).fit(views)
+    found = again(model, path)
+    assert_the_same(found, model, views)
+    assert found.transform(views).dtype == np.float32
+
+
+def test_names_of_views_and_features_are_asked_for_as_before(path):
+    rng = np.random.default_rng(0)
+    frames = {
+        "größe": pd.DataFrame(rng.random((40, 2)), columns=["größte", "b"]),
+        "text": pd.DataFrame(rng.random((40, 3)), columns=["c", "d", "e"]),
+    }
+    model = MMC(n_clusters=2, random_state=0).fit(frames)
+    found = again(model, path)
+    assert_the_same(found, model, frames)
+    assert [names.tolist() for names in found.feature_names_in_] == [
+        names.tolist() for names in model.feature_names_in_
+    ]
+    with pytest.raises(ValueError, match="größe"):
+        found.predict({"size": frames["größe"], "text": frames["text"]})
+
+
+def test_samples_that_lack_a_view_are_told_as_before(views, model, path):
+    some = as_views(list(views), present=np.arange(90)[:, None] % 3 != np.array([0, 1]))
+    assert_the_same(again(model, path), model, views)
+    np.testing.assert_array_equal(read_model(path).predict(some), model.predict(some))
+
+
+@pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+def test_a_fit_of_tensors_is_read_without_them(views, path, indicator):
+    torch = pytest.importorskip("torch")
+    tensors = [torch.as_tensor(X) for X in views]
+    model = MMC(n_clusters=3, indicator=indicator, random_state=0).fit(tensors)
+    found = again(model, path)
+    assert isinstance(found.labels_, np.ndarray)
+    np.testing.assert_array_equal(found.predict(list(views)), np.asarray(model.predict(tensors)))
+
+
+@pytest.mark.parametrize("kind", [list, np.asarray, pd.Series])
+def test_a_start_that_was_given_is_kept(views, path, kind):
+    start = kind([("a", "b", "c")[n % 3] for n in range(90)])
+    model = MMC(n_clusters=3, init=start, random_state=0, max_iter=2, tol=1.0).fit(views)
+    found = again(model, path)
+    assert found.init.tolist() == list(start)
+    np.testing.assert_array_equal(clone(found).fit(views).labels_, model.labels_)
+
+
+def test_what_others_do_not_have_is_left_out(views, path, tmp_path):
+    source = np.random.RandomState(0)
+    model = MMC(3, random_state=source, checkpoint=tmp_path / "fit.ckpt").fit(views)
+    found = again(model, path)
+    assert (found.random_state, found.checkpoint) == (None, None)
+    with np.load(path) as archive:
+        assert b"fit.ckpt" not in archive["header"].tobytes()
+
+
+def test_a_model_that_went_to_zero(views, path):
+    with pytest.warns(match="too large"):
+        model = MMC(n_clusters=3, gamma=1e6, random_state=0).fit(views)
+    assert again(model, path).explain() == []
+
+
+def test_what_is_no_fitted_mmc_is_refused(views, path):
+    with pytest.raises(NotFittedError):
+        write_model(path, MMC(n_clusters=3))
+    with pytest.raises(TypeError, match="received a AMGL; expected a fitted MMC"):
+        write_model(path, AMGL(n_clusters=3))
+    assert not path.exists()
+
+
+def test_where_nothing_can_be_written(model, tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        write_model(tmp_path, model)
+    with pytest.raises(FileNotFoundError, match="no folder"):
+        write_model(tmp_path / "missing" / "some.model", model)
+
+
+def test_an_older_file_stays_where_writing_fails(model, path, monkeypatch):
+    write_model(path, model)
+    kept = path.read_bytes()
+
+    def fails(*args, **options):
+        raise OSError("disk full")
+
+    monkeypatch.setattr(np, "savez_compressed", fails)
+    with pytest.raises(OSError, match="disk full"):
+        write_model(path, model)
+    assert path.read_bytes() == kept
+    assert list(path.parent.iterdir()) == [path]
+
+
+def test_where_there_is_none(tmp_path):
+    with pytest.raises(FileNotFoundError, match="no file"):
+        read_model(tmp_path / "missing")
+    with pytest.raises(IsADirectoryError, match="is a folder"):
+        read_model(tmp_path)
+
+
+class TestDamage:
+    @pytest.fixture
+    def parts(self, model, path):
+        write_model(path, model)
+        with np.load(path) as archive:
+            return dict(archive)
+
+    @staticmethod
+    def write(path, parts):
+        with path.open("wb") as file:
+            np.savez(file, **parts)
+
+    @pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.99])
+    def test_of_a_truncated_file(self, path, parts, part):
+        kept = path.read_bytes()
+        path.write_bytes(kept[: int(part * len(kept))])
+        with pytest.raises(ValueError, match=r"some\.model' cannot be used: it is damaged"):
+            read_model(path)
+
+    def test_a_pickle_is_not_opened(self, path):
+        path.write_bytes(pickle.dumps({"labels": 1}))
+        with pytest.raises(ValueError, match=r"damaged or no \.npz archive"):
+            read_model(path)
+
+    def test_a_file_of_views(self, path, parts):
+        self.write(path, {"X0": np.eye(2)})
+        with pytest.raises(ValueError, match=r"an archive of \['X0'\], no model"):
+            read_model(path)
+
+    @pytest.mark.parametrize(
+        ("name", "change", "told"),
+        [
+            ("labels", lambda part: part[1:], r"indicator has shape \(90, 3\); expected \(89, 3\)"),
+            ("labels", lambda part: part + 1, "labels holds others than 0 to 2"),
+            ("labels", lambda part: part.astype(float), "labels holds float64"),
+            ("view_factor1", lambda part: part[:-1], "expected"),
+            ("view_predictor0", lambda part: part[:, 1:], "view_predictor0 has shape"),
+            ("mean_row0", lambda part: part[1:], "mean_row0 has shape"),
+            ("cluster_factor", lambda part: part.T, "expected"),
+            ("cluster_predictor", lambda part: part.astype(np.str_), "holds <U"),
+        ],
+    )
+    def test_parts_that_do_not_belong_together(self, path, parts, name, change, told):
+        self.write(path, parts | {name: change(parts[name])})
+        with pytest.raises(ValueError, match=f"cannot be used: .*{told}"):
+            read_model(path)
+
+    @pytest.mark.parametrize("name", ["labels", "view_predictor1", "mean_row0", "objective"])
+    def test_parts_that_are_missing(self, path, parts, name):
+        del parts[name]
+        self.write(path, parts)
+        with pytest.raises(ValueError, match=f"not those of a model .*{name}"):
+            read_model(path)
+
+    @pytest.mark.parametrize(
+        ("change", "told"),
+        [
+            ({"version": 2}, "version 2; expected 'manyview.MMC model', 1"),
+            ({"format": "manyview.MMC checkpoint"}, "it has the form 'manyview.MMC checkpoint'"),
+            ({"parameters": {"n_clusters": 3, "depth": 7}}, "depth"),
+            ({"parameters": {"n_clusters": 3, "penalty": "l3"}}, "penalty"),
+            ({"parameters": {"n_clusters": 4}}, "expected"),
+        ],
+    )
+    def test_another_header(self, path, parts, change, told):
+        header = json.loads(parts["header"].tobytes()) | change
+        parts["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+        self.write(path, parts)
+        with pytest.raises(ValueError, match=f"cannot be used: .*{told}"):
+            read_model(path)
