@@ -204,7 +204,9 @@ def test_a_missing_folder(tmp_path):
 def test_a_folder(tmp_path):
     folder = tmp_path / "set.npz"
     folder.mkdir()
-    with pytest.raises(ValueError, match=r"set\.npz: a folder of nothing; expected \.csv, \.tsv or"):
+    with pytest.raises(
+        ValueError, match=r"set\.npz: a folder of nothing; expected \.csv, \.tsv or"
+    ):
         read_views(folder)
     with pytest.raises(ValueError, match=r"set\.npz is a folder; expected the name of a file"):
         write_views(folder, [np.eye(3)])

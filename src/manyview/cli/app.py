@@ -58,8 +58,8 @@ manyview fit large.npz -k 100 --checkpoint fit.ckpt
 
 _PREDICT_HELP = """Write the cluster of each sample of DATA, by a model that fit has written.
 
-DATA has the views and features that the model was fitted to, with the same names; samples may be \
-others, and may lack views.
+DATA has the views and features that the model was fitted to, by their names; what the model does \
+not know is left out, and where a view is not there all samples lack it.
 
 [bold]Examples[/bold]
 

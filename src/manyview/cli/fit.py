@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview import MMC, read_model, write_model
+from manyview.cli.as_fitted import as_fitted
 from manyview.cli.named_data import find_dataset
 from manyview.cli.outputs import STDOUT, check_targets, write_combinations, write_labels
 from manyview.cli.tables import (
@@ -116,7 +117,7 @@ def predict_file(
     dataset = find_dataset(data, **columns)
     if not quiet:
         new_console(stderr=True).print(described(dataset.name, dataset.views))
-    labels = model.predict(dataset.views)
+    labels = model.predict(as_fitted(dataset.views, model))
     write_labels(out, labels, _ids(dataset))
     if not quiet:
         rows = [*_of_clusters(labels, model, dataset), *_of_files({"labels": out})]
