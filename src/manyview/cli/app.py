@@ -12,8 +12,9 @@ from manyview import MMC, __version__
 from manyview.cli.comparisons import COMPARE_HELP, PAPER_HELP, compare, paper
 from manyview.cli.demo import demo_digits
 from manyview.cli.errors import Commands
-from manyview.cli.fit import fit_file, predict_file
+from manyview.cli.fit import fit_file
 from manyview.cli.options import at_least, not_zero
+from manyview.cli.predict import predict_file
 
 __all__ = ["app"]
 
@@ -336,7 +337,7 @@ def predict(
     id_column: IdColumn = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run :func:`manyview.cli.fit.predict_file`."""
+    """Run :func:`manyview.cli.predict.predict_file`."""
     predict_file(saved, data, out, force=force, quiet=quiet, classes=classes, id_column=id_column)
 
 

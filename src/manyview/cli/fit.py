@@ -1,32 +1,25 @@
-"""``manyview fit`` and ``manyview predict``: cluster the samples of a file."""
+"""``manyview fit``: cluster the samples of a file."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from time import perf_counter
 
-import numpy as np
-import numpy.typing as npt
-
-from manyview import MMC, read_model, write_model
-from manyview.cli.as_fitted import as_fitted
+from manyview import MMC, write_model
 from manyview.cli.named_data import find_dataset
 from manyview.cli.outputs import STDOUT, check_targets, write_combinations, write_labels
 from manyview.cli.tables import (
-    SCORES,
-    cluster_sizes,
+    about_files,
+    about_labels,
     described,
     facts,
     kept_features,
     new_console,
     objective_span,
     print_parts,
-    scores,
 )
-from manyview.datasets import Dataset
 
-__all__ = ["fit_file", "predict_file"]
+__all__ = ["fit_file"]
 
 EXPLAINED = 10  # combinations of each order for each cluster
 
@@ -81,7 +74,7 @@ def fit_file(
     # standard output last: who reads it may leave early
     for path in sorted(filter(None, (out, explain)), key=lambda path: path == STDOUT):
         if path == out:
-            write_labels(path, model.labels_, _ids(dataset))
+            write_labels(path, model.labels_, dataset.sample_ids)
         else:
             _write_explained(path, model)
     if not quiet:
@@ -89,64 +82,16 @@ def fit_file(
         taken = STDOUT in (out, explain)
         written = {"labels": out, "features": explain, "model": saved}
         rows = [
-            *_of_clusters(model.labels_, model, dataset),
+            *about_labels(model.labels_, model.n_clusters, dataset.y),
             ("sweeps", str(model.n_iter_)),
             ("objective", objective_span(model)),
             ("seconds", f"{seconds:.2f}"),
-            *_of_files(written),
+            *about_files(written),
         ]
         print_parts(new_console(stderr=taken), kept_features(model), facts(rows))
-
-
-def predict_file(
-    saved: Path, data: str, out: Path, *, force: bool, quiet: bool, **columns: str | None
-) -> None:
-    """Write the clusters that a model finds the samples of a file or set in.
-
-    Parameters
-    ----------
-    saved : Path
-        The file of the model.
-    data, out, force, quiet, columns
-        As in :func:`fit_file`.
-    """
-    if saved.exists() and out.exists() and saved.samefile(out):
-        raise ValueError(f"--out would replace the model {saved}; give another --out")
-    check_targets(Path(data), {"--out": out}, written=("--out",), force=force)
-    model = read_model(saved)
-    dataset = find_dataset(data, **columns)
-    if not quiet:
-        new_console(stderr=True).print(described(dataset.name, dataset.views))
-    labels = model.predict(as_fitted(dataset.views, model))
-    write_labels(out, labels, _ids(dataset))
-    if not quiet:
-        rows = [*_of_clusters(labels, model, dataset), *_of_files({"labels": out})]
-        print_parts(new_console(stderr=out == STDOUT), facts(rows))
-
-
-def _ids(dataset: Dataset) -> list[str] | None:
-    return None if dataset.sample_ids is None else dataset.sample_ids.tolist()
 
 
 def _write_explained(path: Path, model: MMC) -> None:
     most = min(2, model.n_views_)
     found = [entry for order in range(1, most + 1) for entry in model.explain(order, top=EXPLAINED)]
     write_combinations(path, sorted(found, key=lambda entry: entry.cluster), most)
-
-
-def _of_clusters(
-    labels: npt.NDArray[np.intp], model: MMC, dataset: Dataset
-) -> Iterator[tuple[str, str]]:
-    """Yield what there is to say of labels."""
-    yield "samples", str(len(labels))
-    yield "clusters", cluster_sizes(labels, model.n_clusters)
-    if dataset.y is not None:
-        figures = zip(SCORES, scores(dataset.y, labels), strict=True)
-        told = ", ".join(f"{name} {figure}" for name, figure in figures)
-        yield "classes", f"{told} (scored only: they take no part in the clusters)"
-
-
-def _of_files(written: Mapping[str, Path | None]) -> Iterator[tuple[str, str]]:
-    for name, path in written.items():
-        if path is not None:
-            yield name, "standard output" if path == STDOUT else str(path)

@@ -89,10 +89,10 @@ def _check_folder(folder: Path) -> None:
 
 
 def write_labels(
-    path: Path, labels: npt.NDArray[np.integer[Any]], ids: Sequence[str] | None = None
+    path: Path, labels: npt.NDArray[np.integer[Any]], ids: npt.NDArray[np.str_] | None = None
 ) -> None:
     """Write the cluster of each sample, by its id or number, as CSV; ``-`` is standard output."""
-    names = range(labels.size) if ids is None else ids
+    names: Iterable[int | str] = range(labels.size) if ids is None else ids.tolist()
     _write(path, ("sample", "cluster"), zip(names, labels.tolist(), strict=True))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,13 @@ from rich.console import Console
 from rich.table import Table
 
 from manyview import MMC, Views
+from manyview.cli.outputs import STDOUT
 from manyview.metrics import score_all
 
 __all__ = [
     "SCORES",
+    "about_files",
+    "about_labels",
     "cluster_sizes",
     "described",
     "facts",
@@ -110,3 +114,22 @@ def cluster_sizes(labels: Labels, n_clusters: int) -> str:
     if n_clusters > _SHOWN_SIZES:
         return f"{n_clusters} ({sizes.min()} to {sizes.max()} samples)"
     return f"{n_clusters} ({', '.join(map(str, sizes))} samples)"
+
+
+def about_labels(
+    labels: Labels, n_clusters: int, y: npt.ArrayLike | None
+) -> Iterator[tuple[str, str]]:
+    """Yield what there is to say of the clusters of samples, whose classes may be known."""
+    yield "samples", str(len(labels))
+    yield "clusters", cluster_sizes(labels, n_clusters)
+    if y is not None:
+        figures = zip(SCORES, scores(y, labels), strict=True)
+        told = ", ".join(f"{name} {figure}" for name, figure in figures)
+        yield "classes", f"{told} (scored only: they take no part in the clusters)"
+
+
+def about_files(written: Mapping[str, Path | None]) -> Iterator[tuple[str, str]]:
+    """Yield where what was written is, by its name; None for what was not wanted."""
+    for name, path in written.items():
+        if path is not None:
+            yield name, "standard output" if path == STDOUT else str(path)

@@ -1,0 +1,46 @@
+"""``manyview predict``: the clusters of other samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from manyview import read_model
+from manyview.cli.as_fitted import as_fitted
+from manyview.cli.named_data import find_dataset
+from manyview.cli.outputs import STDOUT, check_targets, write_labels
+from manyview.cli.tables import (
+    about_files,
+    about_labels,
+    described,
+    facts,
+    new_console,
+    print_parts,
+)
+
+__all__ = ["predict_file"]
+
+
+def predict_file(
+    saved: Path, data: str, out: Path, *, force: bool, quiet: bool, **columns: str | None
+) -> None:
+    """Write the clusters that a model finds the samples of a file or set in.
+
+    Parameters
+    ----------
+    saved : Path
+        The file of the model.
+    data, out, force, quiet, columns
+        As in :func:`manyview.cli.fit.fit_file`.
+    """
+    if saved.exists() and out.exists() and saved.samefile(out):
+        raise ValueError(f"--out would replace the model {saved}; give another --out")
+    check_targets(Path(data), {"--out": out}, written=("--out",), force=force)
+    model = read_model(saved)
+    dataset = find_dataset(data, **columns)
+    if not quiet:
+        new_console(stderr=True).print(described(dataset.name, dataset.views))
+    labels = model.predict(as_fitted(dataset.views, model))
+    write_labels(out, labels, dataset.sample_ids)
+    if not quiet:
+        rows = [*about_labels(labels, model.n_clusters, dataset.y), *about_files({"labels": out})]
+        print_parts(new_console(stderr=out == STDOUT), facts(rows))
