@@ -14,6 +14,7 @@ from sklearn.metrics import adjusted_rand_score
 from manyview import MMC, as_views
 from manyview.datasets import make_views, read_views
 from manyview.engine import local
+from manyview.linalg import lanczos
 from manyview.linalg.partition import indicator_of
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 from manyview.mmc import estimator as module
@@ -147,6 +148,13 @@ class TestInvariance:
         first, second = fitted(views), fitted(views)
         np.testing.assert_array_equal(first.labels_, second.labels_)
         np.testing.assert_array_equal(first.objective_, second.objective_)
+
+    @pytest.mark.skipif(not lanczos._TAKES_NUMBERS, reason="SciPy before 1.17 has its own numbers")
+    def test_same_seed_where_samples_say_no_more_than_a_sign(self):
+        signs = np.random.default_rng(0).choice([-1.0, 1.0], (120, 1))
+        found = [fitted([signs], k=6).labels_ for _ in range(3)]
+        for labels in found[1:]:
+            np.testing.assert_array_equal(labels, found[0])
 
     @pytest.mark.parametrize("normalize", ["rows", "columns", None])
     def test_sparse_or_dense(self, normalize):

@@ -9,9 +9,10 @@ import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 from scipy.linalg.blas import dsymv
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearoperator, eigsh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearoperator
 
 from manyview.baselines.memory import refuse_beyond
+from manyview.linalg.lanczos import largest_by_products
 
 __all__ = [
     "largest_eigenvectors",
@@ -172,7 +173,7 @@ def renewed_eigenvectors(
     # with no random part a start inside the wanted space would end the iteration early
     start = before.sum(axis=1) / np.sqrt(k) + 1e-2 * noise / np.linalg.norm(noise)
     try:
-        values, vectors = _lanczos(operator, k, start, tol)
+        values, vectors = _lanczos(operator, k, start, rng, tol)
     except ArpackNoConvergence:
         values, vectors = _whole_extreme(operator, k)
     return vectors, float(values.sum())
@@ -221,20 +222,16 @@ def _extreme(
         # with no random part a start inside the wanted space would end the iteration early
         start = v0 / np.linalg.norm(v0) + 1e-2 * start
     try:
-        return _with_copies(operator, *_lanczos(operator, k, start), rng)
+        return _with_copies(operator, *_lanczos(operator, k, start, rng), rng)
     except ArpackNoConvergence:
         return _whole_extreme(operator, k)
 
 
 def _lanczos(
-    operator: LinearOperator, k: int, start: Matrix, tol: float = 0.0
+    operator: LinearOperator, k: int, start: Matrix, rng: np.random.Generator, tol: float = 0.0
 ) -> tuple[Matrix, Matrix]:
-    n = operator.shape[0]
-    values, vectors = eigsh(
-        operator, k=k, which="LA", v0=start, tol=tol, ncv=min(n, max(2 * k + 4, 20))
-    )
-    order = np.argsort(-values)
-    return values[order], vectors[:, order]
+    n_vectors = min(operator.shape[0], max(2 * k + 4, 20))
+    return largest_by_products(operator, k, start, rng, n_vectors=n_vectors, tol=tol)
 
 
 def _with_copies(
@@ -250,7 +247,7 @@ def _with_copies(
             matvec=lambda x, Q=known, by=moved: operator.matvec(x) - Q @ (by * (Q.T @ x)),
             dtype=np.float64,
         )
-        more, extra = _lanczos(beside, max(1, k // 4), rng.standard_normal((n,)), tol=1e-8)
+        more, extra = _lanczos(beside, max(1, k // 4), rng.standard_normal((n,)), rng, tol=1e-8)
         if more[0] <= values[-1] + _SAME * scale:
             break
         basis = np.linalg.qr(np.hstack([vectors, extra]))[0]

@@ -10,6 +10,8 @@ import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
+from manyview.linalg.lanczos import largest_by_products
+
 __all__ = ["clear_embedding", "clear_weights", "graph_embedding", "unit_rows"]
 
 Matrix = npt.NDArray[np.floating[Any]]
@@ -60,12 +62,13 @@ def graph_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generat
     )
     start = rng.standard_normal(n)
     try:
-        values, vectors = scipy.sparse.linalg.eigsh(
-            deflated, k=wanted, which="LA", v0=start, tol=1e-6, ncv=min(n, max(2 * wanted + 10, 30))
+        n_vectors = min(n, max(2 * wanted + 10, 30))
+        _, vectors = largest_by_products(
+            deflated, wanted, start, rng, n_vectors=n_vectors, tol=1e-6
         )
     except scipy.sparse.linalg.ArpackNoConvergence:
         return np.hstack([known, _dense_vectors(normalised, known, wanted)])
-    return np.hstack([known, vectors[:, np.argsort(-values)]])
+    return np.hstack([known, vectors])
 
 
 def clear_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generator) -> Matrix:
