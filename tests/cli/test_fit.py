@@ -60,8 +60,13 @@ def test_a_name_that_is_none_is_told_with_the_nearest(tmp_path: Path) -> None:
     assert "did you mean digits?" in plain(result.stderr)
 
 
-def test_an_empty_name_is_not_the_folder_at_hand(out: Path) -> None:
-    assert_refused(run("fit", "", "-k", 3, "--out", out), "the name of the data is empty")
+def test_an_empty_name_is_not_the_folder_at_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert_refused(run("fit", "", "-k", 3), "'DATA': an empty name; expected a file")
+    assert_refused(run("predict", "some.model", ""), "'DATA': an empty name")
+    assert_refused(run("compare", ""), "an empty name; expected a file")
 
 
 def test_fit_goes_on_from_a_checkpoint(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from manyview.cli.comparisons import COMPARE_HELP, PAPER_HELP, compare, paper
 from manyview.cli.demo import demo_digits
 from manyview.cli.errors import Commands
 from manyview.cli.fit import fit_file
-from manyview.cli.options import at_least, not_zero
+from manyview.cli.options import at_least, not_empty, not_zero
 from manyview.cli.predict import predict_file
 
 __all__ = ["app"]
@@ -145,7 +145,12 @@ def demo(
 
 Data = Annotated[
     str,
-    typer.Argument(metavar="DATA", help="File of views, or name of a set.", show_default=False),
+    typer.Argument(
+        callback=not_empty,
+        metavar="DATA",
+        help="File of views, or name of a set.",
+        show_default=False,
+    ),
 ]
 Out = Annotated[
     Path,

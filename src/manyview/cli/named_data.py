@@ -33,7 +33,7 @@ def find_dataset(name: str, *, classes: str | None = None, id_column: str | None
         If there is none, or it has no such columns; lists the known ones and the nearest.
     """
     if not name:
-        raise ValueError("the name of the data is empty; expected a file, a folder or a set")
+        raise ValueError("an empty name; expected a file, a folder or a set")
     if Path(name).exists() or Path(name).suffix:
         return read_views(name, labels=classes, id_column=id_column)
     if classes is not None or id_column is not None:

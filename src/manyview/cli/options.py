@@ -1,4 +1,4 @@
-"""Checks of options that are numbers."""
+"""Checks of options and arguments."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 import typer
 
-__all__ = ["at_least", "not_zero"]
+__all__ = ["at_least", "not_empty", "not_zero"]
 
 
 def at_least(least: int, most: float = math.inf) -> Callable[[float | None], Any]:
@@ -29,3 +29,10 @@ def not_zero(value: int | None) -> int | None:
     if value == 0:
         raise typer.BadParameter("0; expected at least 1, or -1 for all")
     return value
+
+
+def not_empty(name: str) -> str:
+    """Refuse the empty name, which as a path is the folder at hand."""
+    if not name:
+        raise typer.BadParameter("an empty name; expected a file, a folder or a set")
+    return name
