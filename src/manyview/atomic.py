@@ -36,6 +36,9 @@ def whole_file(path: Path) -> Iterator[BinaryIO]:
         with temporary.open("xb") as file:
             yield file
         temporary.replace(target)
-    except BaseException:
+    except BaseException as error:
         temporary.unlink(missing_ok=True)
+        # a full disk does not say which file it is
+        if isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary)):
+            error.filename = str(path)
         raise

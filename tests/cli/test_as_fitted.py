@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from manyview import MMC, Views, as_views
 from manyview.cli.as_fitted import as_fitted
-from manyview.datasets import make_views
+from manyview.datasets import Dataset, make_views
 
 WORDS = ["goal", "match", "bank", "film"]
 COLOURS = ["red", "green", "blue"]
@@ -28,8 +28,9 @@ def model(frames: dict[str, pd.DataFrame]) -> MMC:
     return MMC(n_clusters=2, random_state=0).fit(frames)
 
 
-def predicted(model: MMC, views: Any) -> Any:
-    return model.transform(as_fitted(as_views(views), model))
+def predicted(model: MMC, views: Any, ids: list[str] | None = None) -> Any:
+    names = None if ids is None else np.array(ids)
+    return model.transform(as_fitted(Dataset(as_views(views), None, None, "more", names), model))
 
 
 def test_views_that_fit_are_left_as_they_are(model: MMC, frames: dict[str, Any]) -> None:
@@ -59,13 +60,13 @@ def test_what_the_model_does_not_know_is_left_out(model: MMC, frames: dict[str, 
         found = predicted(model, other)
     assert [str(warning.message) for warning in told] == [
         "the model does not know view 'sound': left out",
-        "view 'text' has 2 features that the model does not know ('vote', 'law'): left out",
+        "view 'text': the model does not know 2 features ('vote', 'law'): left out",
     ]
     np.testing.assert_array_equal(found, model.transform(frames))
 
 
 def test_a_view_that_is_not_there_is_lacking(model: MMC, frames: dict[str, Any]) -> None:
-    with pytest.warns(UserWarning, match="there is no view 'image': all samples lack it"):
+    with pytest.warns(UserWarning, match="there is no view 'image': all lack it"):
         found = predicted(model, {"text": frames["text"]})
     present = np.array([[True, False]] * 40)
     np.testing.assert_array_equal(found, model.transform(as_views(frames, present=present)))
@@ -83,8 +84,10 @@ def test_a_sample_that_is_left_with_no_view_is_refused(model: MMC, frames: dict[
     present = np.ones((40, 3), dtype=bool)
     present[7, :2] = False
     views = as_views({**frames, "sound": frames["image"]}, present=present)
-    with pytest.raises(ValueError, match="sample 7"):
+    with pytest.raises(ValueError, match=r"1 of the samples have no view .*\('7'\)"):
         predicted(model, views)
+    with pytest.raises(ValueError, match=r"no view that the model knows \('patient 7'\)"):
+        predicted(model, views, [f"patient {n}" for n in range(40)])
 
 
 def test_features_that_are_not_there_are_told(model: MMC, frames: dict[str, Any]) -> None:
@@ -98,6 +101,28 @@ def test_views_without_names_are_taken_by_their_places(model: MMC, frames: dict[
     np.testing.assert_array_equal(predicted(model, arrays), model.transform(frames))
     with pytest.raises(ValueError, match="received 1 view"):
         predicted(model, arrays[:1])
+    reversed_features = [frame[frame.columns[::-1]] for frame in frames.values()]
+    np.testing.assert_array_equal(predicted(model, reversed_features), model.transform(frames))
+
+
+@pytest.mark.parametrize("given", [["goal", "goal", "bank", "film"], ["film", "goal", "goal", "x"]])
+def test_features_that_cannot_be_told_apart_are_refused(
+    model: MMC, frames: dict[str, Any], given: list[str]
+) -> None:
+    views = as_views(frames)
+    names = (np.array(given), views.feature_names[1])
+    with pytest.raises(ValueError, match="'text': 2 features are named 'goal'"):
+        predicted(model, Views(views.arrays, views.names, names, named=True))
+
+
+def test_a_model_of_features_that_cannot_be_told_apart(frames: dict[str, Any]) -> None:
+    views = as_views(frames)
+    names = (np.array(["goal", "goal", "bank", "film"]), views.feature_names[1])
+    same = Views(views.arrays, views.names, names, named=True)
+    model = MMC(n_clusters=2, random_state=0).fit(same)
+    np.testing.assert_array_equal(predicted(model, same), model.transform(same))
+    with pytest.raises(ValueError, match="'text': 2 features are named 'goal'"):
+        predicted(model, frames)
 
 
 def test_views_of_which_none_is_known_are_refused(model: MMC, frames: dict[str, Any]) -> None:

@@ -1,6 +1,7 @@
 """What a fit writes, and which targets it refuses before work begins."""
 
 import csv
+import errno
 import io
 import os
 import re
@@ -21,6 +22,7 @@ from .command import (
     clusters_in,
     plain,
     refuses,
+    run,
     run_fit,
 )
 
@@ -42,6 +44,39 @@ def test_labels_never_replace_the_data(data: Path, tmp_path: Path) -> None:
     copy.write_bytes(data.read_bytes())
     assert_refused(run_fit(copy, copy, "--force"), r"would replace the data")
     assert copy.read_bytes() == data.read_bytes()
+
+
+@pytest.mark.parametrize("option", ["--out", "--model", "--explain"])
+def test_nothing_replaces_a_set_that_is_known_by_name(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    copy = tmp_path / "mine.npz"
+    copy.write_bytes(data.read_bytes())
+    monkeypatch.setenv("MANYVIEW_DATA", str(tmp_path))
+    given = ["--out", tmp_path / "labels.csv", option, copy, "--force"]
+    assert_refused(run("fit", "mine", "-k", 3, *given), rf"{option} would replace the data")
+    assert copy.read_bytes() == data.read_bytes()
+
+
+def test_where_links_go_round_in_circles(data: Path, out: Path, tmp_path: Path) -> None:
+    (tmp_path / "a").symlink_to(tmp_path / "b")
+    (tmp_path / "b").symlink_to(tmp_path / "a")
+    for option in ("--model", "--explain", "--checkpoint"):
+        result = run_fit(data, out, option, tmp_path / "a")
+        assert_refused(result, "circles|symbolic links|Symlink loop")
+    assert not out.exists()
+
+
+def test_labels_are_there_where_the_model_cannot_be_written(
+    data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: Any, **options: Any) -> NoReturn:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(np, "savez_compressed", full)
+    result = run_fit(data, out, "--model", tmp_path / "some.model")
+    assert_refused(result, r"some\.model: No space left on device")
+    assert len(clusters_in(out.read_text())) == N_SAMPLES
 
 
 def test_the_checkpoint_never_is_the_data(data: Path, out: Path) -> None:

@@ -73,9 +73,9 @@ def test_a_folder_is_read_by_the_columns_that_are_named(tmp_path: Path) -> None:
 
 
 def test_columns_of_what_has_none_are_refused(data: Path, saved: Path, out: Path) -> None:
-    assert_refused(run_fit(data, out, "--id-column", "id"), "no columns with names")
-    assert_refused(run_fit("digits", out, "--classes", "y"), "'digits' is none")
-    assert_refused(run("predict", saved, "digits", "-o", out, "--id-column", "a"), "is none")
+    assert_refused(run_fit(data, out, "--id-column", "id"), "a column of a folder")
+    assert_refused(run_fit("digits", out, "--classes", "y"), "'digits' is a set")
+    assert_refused(run("predict", saved, "digits", "-o", out, "--id-column", "a"), "is a set")
     assert not out.exists()
 
 
@@ -105,6 +105,24 @@ def test_nothing_is_replaced(data: Path, saved: Path, others: Path, out: Path) -
     assert_refused(run_fit(data, out, "--force", "--model", out), "name the same file")
     assert_refused(run_fit(data, out, "--force", "--model", "-"), "expected a file")
     assert saved.read_bytes() == kept
+
+
+def test_samples_that_are_alike_are_no_reason_to_warn(saved: Path, tmp_path: Path) -> None:
+    digits = load_digits_views(n_samples=1)
+    path = tmp_path / "alike.npz"
+    write_views(path, digits.views.take([0, 0, 0]))
+    result = run("predict", saved, path, "-o", "-", "-q")
+    assert result.stderr == ""
+    assert len(set(clusters_in(result.stdout))) == 1
+
+
+def test_the_way_out_is_told_where_one_file_has_no_usual_column(
+    saved: Path, tmp_path: Path, out: Path
+) -> None:
+    folder = tmp_path / "views"
+    folder.mkdir()
+    (folder / "pixels.csv").write_text("barcode,a\nP1,2\n")
+    assert_refused(run("predict", saved, folder, "-o", out), r"\(id_column, --id-column\)")
 
 
 def test_where_the_fit_is_told_of_the_model(data: Path, out: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview import MMC, Views
+from manyview.datasets import Dataset
 from manyview.datasets.join import first_few
 
 __all__ = ["as_fitted"]
@@ -18,16 +20,16 @@ __all__ = ["as_fitted"]
 Names = npt.NDArray[np.str_]
 
 
-def as_fitted(views: Views, model: MMC) -> Views:
+def as_fitted(dataset: Dataset, model: MMC) -> Views:
     """Bring views and their features into the order of a model, as far as they have names.
 
     Files are made anew for new samples, with columns in another order, with words that were not
     there before, or without one of the views. What the model does not know is left out, and views
-    that are not there are lacking, both with a warning.
+    that are not there are lacking, both with a warning. Views without names are taken by place.
 
     Parameters
     ----------
-    views : Views
+    dataset : Dataset
         Of a file.
     model : MMC
         A fitted model.
@@ -39,41 +41,43 @@ def as_fitted(views: Views, model: MMC) -> Views:
     Raises
     ------
     ValueError
-        If a view lacks features that the model knows.
+        If a view lacks features that the model knows, or a sample all of its views.
     """
-    known, n = model.view_names_, views.n_samples
-    if not views.named or not set(views.names) & set(known):
-        return views  # by their places, or for predict to refuse
+    views, known = dataset.views, model.view_names_
+    if not views.named and len(views) == len(known):
+        views = replace(views, names=tuple(known))
+    elif not views.named or not set(views.names) & set(known):
+        return views  # for predict to refuse
     unknown = [name for name in views.names if name not in known]
     if unknown:
-        _warn(f"the model does not know {_listed('view', unknown)}: left out")
+        _warn(f"the model does not know {_counted(unknown, 'view')}: left out")
     lacking = [name for name in known if name not in views.names]
     if lacking:
-        _warn(f"there is no {_listed('view', lacking)}: all samples lack it")
+        _warn(f"there is no {' and no '.join(f'view {name!r}' for name in lacking)}: all lack it")
     arrays: list[Any] = []
     feature_names: list[Names | None] = []
+    present = np.ones((views.n_samples, len(known)), dtype=np.bool_)
     for v, (name, names) in enumerate(zip(known, model.feature_names_in_, strict=True)):
         if name in lacking:
-            arrays.append(sp.csr_array((n, model.n_features_in_[v]), dtype=views.dtype))
+            shape = (views.n_samples, model.n_features_in_[v])
+            arrays.append(sp.csr_array(shape, dtype=views.dtype))
             feature_names.append(names)
-            continue
-        array, given = views[name], views.feature_names[views.index(name)]
-        order = None if given is None or names is None else _order(name, given, names)
-        arrays.append(array if order is None else array[:, order])
-        feature_names.append(given if order is None else names)
-    present = np.ones((n, len(known)), dtype=np.bool_)
-    for v, name in enumerate(known):
-        if name in lacking:
             present[:, v] = False
-        elif views.present is not None:
-            present[:, v] = views.present[:, views.index(name)]
+            continue
+        at = views.index(name)
+        given = views.feature_names[at]
+        order = None if given is None or names is None else _order(name, given, names)
+        arrays.append(views[at] if order is None else views[at][:, order])
+        feature_names.append(given if order is None else names)
+        if views.present is not None:
+            present[:, v] = views.present[:, at]
+    _check_present(present, dataset.sample_ids)
     return replace(
         views,
         arrays=tuple(arrays),
         names=tuple(known),
         feature_names=tuple(feature_names),
         present=None if present.all() else present,
-        checked=False,  # a sample may be left with no view
     )
 
 
@@ -81,6 +85,13 @@ def _order(view: str, given: Names, known: Names) -> npt.NDArray[np.intp] | None
     """Return where the features that a model knows are, None where they are in order."""
     if np.array_equal(given, known):
         return None
+    for names in (given, known):
+        name, times = Counter(names.tolist()).most_common(1)[0]
+        if times > 1:
+            raise ValueError(
+                f"view {view!r}: {times} features are named {name!r}, so that they cannot be "
+                "told apart, and they are not those of fit in its order"
+            )
     places = {name: d for d, name in enumerate(given.tolist())}
     missing = [name for name in known.tolist() if name not in places]
     if missing:
@@ -88,17 +99,27 @@ def _order(view: str, given: Names, known: Names) -> npt.NDArray[np.intp] | None
             f"view {view!r} lacks {len(missing)} of the {len(known)} features that the model knows "
             f"({first_few(missing)})"
         )
-    if len(given) > len(known):
-        unknown = sorted(set(places) - set(known.tolist()), key=places.__getitem__)
-        _warn(
-            f"view {view!r} has {len(unknown)} features that the model does not know "
-            f"({first_few(unknown)}): left out"
-        )
+    unknown = sorted(set(places) - set(known.tolist()), key=places.__getitem__)
+    if unknown:
+        _warn(f"view {view!r}: the model does not know {_counted(unknown, 'feature')}: left out")
     return np.array([places[name] for name in known.tolist()], dtype=np.intp)
 
 
-def _listed(what: str, names: list[str]) -> str:
-    return f"{what}{'s' if len(names) > 1 else ''} {first_few(names)}"
+def _check_present(present: npt.NDArray[np.bool_], ids: Names | None) -> None:
+    """Raise where a sample has none of the views."""
+    without = np.flatnonzero(~present.any(axis=1))
+    if without.size:
+        told = without.astype(np.str_) if ids is None else ids[without]
+        raise ValueError(
+            f"{without.size} of the samples have no view that the model knows "
+            f"({first_few(told.tolist())}); leave them out"
+        )
+
+
+def _counted(names: list[str], what: str) -> str:
+    if len(names) == 1:
+        return f"{what} {names[0]!r}"
+    return f"{len(names)} {what}s ({first_few(names)})"
 
 
 def _warn(message: str) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from time import perf_counter
 
 from manyview import MMC, write_model
-from manyview.cli.named_data import find_dataset
+from manyview.cli.named_data import find_dataset, sources_of
 from manyview.cli.outputs import STDOUT, check_targets, write_combinations, write_labels
 from manyview.cli.tables import (
     about_files,
@@ -33,7 +33,8 @@ def fit_file(
     saved: Path | None,
     force: bool,
     quiet: bool,
-    **columns: str | None,
+    classes: str | None = None,
+    id_column: str | None = None,
 ) -> None:
     """Cluster the samples of a file or set and write their labels.
 
@@ -53,15 +54,16 @@ def fit_file(
         Whether older files may be replaced.
     quiet : bool
         Whether to say nothing but warnings and errors.
-    columns
+    classes, id_column : str, optional
         As in :func:`manyview.cli.named_data.find_dataset`.
     """
     kept = None if model.checkpoint is None else Path(model.checkpoint)
     targets = {"--out": out, "--explain": explain, "--model": saved, "--checkpoint": kept}
-    check_targets(Path(data), targets, written=("--out", "--explain", "--model"), force=force)
+    sources = [("data", path) for path in sources_of(data)]
+    check_targets(sources, targets, written=("--out", "--explain", "--model"), force=force)
     if saved == STDOUT:
         raise ValueError("--model - would write a model to standard output; expected a file")
-    dataset = find_dataset(data, **columns)
+    dataset = find_dataset(data, classes=classes, id_column=id_column)
     notes = new_console(stderr=True)
     if not quiet:
         # a first word before the fit, whose start takes a while on large data
@@ -69,14 +71,14 @@ def fit_file(
     start = perf_counter()
     model.fit(dataset.views)
     seconds = perf_counter() - start
-    if saved is not None:
-        write_model(saved, model)
     # standard output last: who reads it may leave early
-    for path in sorted(filter(None, (out, explain)), key=lambda path: path == STDOUT):
+    for path in sorted(filter(None, (out, explain, saved)), key=lambda path: path == STDOUT):
         if path == out:
             write_labels(path, model.labels_, dataset.sample_ids)
-        else:
+        elif path == explain:
             _write_explained(path, model)
+        else:
+            write_model(path, model)
     if not quiet:
         notes.print()
         taken = STDOUT in (out, explain)

@@ -7,9 +7,9 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from manyview.datasets import Dataset, load_digits_views, read_views
-from manyview.datasets.news import NEWS
+from manyview.datasets.news import NEWS, cache_folder
 
-__all__ = ["find_dataset"]
+__all__ = ["find_dataset", "sources_of"]
 
 
 def find_dataset(name: str, *, classes: str | None = None, id_column: str | None = None) -> Dataset:
@@ -37,7 +37,9 @@ def find_dataset(name: str, *, classes: str | None = None, id_column: str | None
     if Path(name).exists() or Path(name).suffix:
         return read_views(name, labels=classes, id_column=id_column)
     if classes is not None or id_column is not None:
-        raise ValueError(f"columns are named of a file or a folder, and {name!r} is none")
+        raise ValueError(
+            f"--classes and --id-column name columns of a file or a folder; {name!r} is a set"
+        )
     if name == "digits":
         return load_digits_views()
     if name in NEWS:
@@ -53,3 +55,18 @@ def find_dataset(name: str, *, classes: str | None = None, id_column: str | None
     if folder and not Path(folder).is_dir():
         more = f". MANYVIEW_DATA names {folder}, which is no folder"
     raise ValueError(f"no file or set {name!r}{hint} there are {', '.join(known)}{more}")
+
+
+def sources_of(name: str) -> list[Path]:
+    """Return the files and folders that a name may stand for, none of which is to be replaced."""
+    if Path(name).exists() or Path(name).suffix:
+        return [Path(name)]
+    shared = os.environ.get("MANYVIEW_DATA")
+    folders = [*([Path(shared)] if shared else []), cache_folder()]
+    return [
+        entry
+        for folder in folders
+        if folder.is_dir()
+        for entry in sorted(folder.iterdir())
+        if entry.stem in (name, f"{name}_raw")
+    ]

@@ -6,7 +6,7 @@ import csv
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, combinations
+from itertools import chain, combinations, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -23,14 +23,18 @@ STDOUT = Path("-")
 
 
 def check_targets(
-    data: Path, targets: Mapping[str, Path | None], *, written: Sequence[str], force: bool
+    sources: Iterable[tuple[str, Path]],
+    targets: Mapping[str, Path | None],
+    *,
+    written: Sequence[str],
+    force: bool,
 ) -> None:
     """Raise unless all results can be written, before any time is spent on making them.
 
     Parameters
     ----------
-    data : Path
-        The data that they are made from, which they must not replace.
+    sources : iterable of tuple of str and Path
+        What they are made from, which they must not replace, and what to call it.
     targets : mapping of str to Path or None
         Where they are to go, by option; None for those that are not wanted.
     written : sequence of str
@@ -40,15 +44,18 @@ def check_targets(
     """
     given = {option: path for option, path in targets.items() if path is not None}
     for (option, path), (other, same) in combinations(given.items(), 2):
-        if path.resolve() == same.resolve():
+        if _resolved(path) == _resolved(same):
             named = "are both standard output" if path == STDOUT else f"name the same file {path}"
             raise ValueError(f"{option} and {other} {named}; give another {other}")
     files = {option: path for option, path in given.items() if path != STDOUT}
+    for (what, source), (option, path) in product(sources, files.items()):
+        if path.is_file() and source.exists() and path.samefile(source):
+            raise ValueError(f"{option} would replace the {what} {source}; give another {option}")
+        if source.is_dir() and _resolved(path).parent == _resolved(source):
+            raise ValueError(
+                f"{option} would lie among the views in {source}; give another {option}"
+            )
     for option, path in files.items():
-        if path.is_file() and data.exists() and path.samefile(data):
-            raise ValueError(f"{option} would replace the data {data}; give another {option}")
-        if data.is_dir() and path.resolve().parent == data.resolve():
-            raise ValueError(f"{option} would lie among the views in {data}; give another {option}")
         if option in written:
             _check_target(path, option, force=force)
 
@@ -58,11 +65,11 @@ def _check_target(path: Path, option: str, *, force: bool) -> None:
         raise IsADirectoryError(f"{path} is a folder; expected the name of a file for {option}")
     if path.exists():
         if not path.is_file():
-            raise ValueError(f"{path} is not a regular file; use {option} - for standard output")
+            raise ValueError(f"{path} is not a regular file; give another {option}")
         if not force:
             raise FileExistsError(f"{path} exists; give another {option}, or --force to replace it")
     # through a link, results go where it points
-    folder = path.resolve().parent
+    folder = _resolved(path).parent
     if not folder.is_dir():
         raise FileNotFoundError(f"no folder {folder} to write {path.name} in")
     _check_folder(folder)
@@ -70,12 +77,19 @@ def _check_target(path: Path, option: str, *, force: bool) -> None:
 
 def check_file(path: Path) -> None:
     """Raise unless a file can be written at a path."""
-    folder = path.resolve().parent
+    folder = _resolved(path).parent
     if not folder.is_dir():
         raise ValueError(f"{path}: the folder does not exist")
     if path.is_dir():
         raise ValueError(f"{path} is a folder; expected a file to write")
     _check_folder(folder)
+
+
+def _resolved(path: Path) -> Path:
+    try:
+        return path.resolve()
+    except RuntimeError as error:  # of some versions of Python
+        raise OSError(f"{path}: links go round in circles") from error
 
 
 def _check_folder(folder: Path) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 
 from manyview import read_model
 from manyview.cli.as_fitted import as_fitted
-from manyview.cli.named_data import find_dataset
+from manyview.cli.named_data import find_dataset, sources_of
 from manyview.cli.outputs import STDOUT, check_targets, write_labels
 from manyview.cli.tables import (
     about_files,
@@ -21,7 +22,14 @@ __all__ = ["predict_file"]
 
 
 def predict_file(
-    saved: Path, data: str, out: Path, *, force: bool, quiet: bool, **columns: str | None
+    saved: Path,
+    data: str,
+    out: Path,
+    *,
+    force: bool,
+    quiet: bool,
+    classes: str | None = None,
+    id_column: str | None = None,
 ) -> None:
     """Write the clusters that a model finds the samples of a file or set in.
 
@@ -29,17 +37,21 @@ def predict_file(
     ----------
     saved : Path
         The file of the model.
-    data, out, force, quiet, columns
+    data, out, force, quiet, classes, id_column
         As in :func:`manyview.cli.fit.fit_file`.
     """
-    if saved.exists() and out.exists() and saved.samefile(out):
-        raise ValueError(f"--out would replace the model {saved}; give another --out")
-    check_targets(Path(data), {"--out": out}, written=("--out",), force=force)
+    sources = [("data", path) for path in sources_of(data)]
+    if saved.is_file():
+        sources.append(("model", saved))
+    check_targets(sources, {"--out": out}, written=("--out",), force=force)
     model = read_model(saved)
-    dataset = find_dataset(data, **columns)
+    with warnings.catch_warnings():
+        # samples to come may be alike in a view
+        warnings.filterwarnings("ignore", "every sample of view .* is the same", UserWarning)
+        dataset = find_dataset(data, classes=classes, id_column=id_column)
     if not quiet:
         new_console(stderr=True).print(described(dataset.name, dataset.views))
-    labels = model.predict(as_fitted(dataset.views, model))
+    labels = model.predict(as_fitted(dataset, model))
     write_labels(out, labels, dataset.sample_ids)
     if not quiet:
         rows = [*about_labels(labels, model.n_clusters, dataset.y), *about_files({"labels": out})]

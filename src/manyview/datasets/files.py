@@ -29,6 +29,7 @@ _OPTIONS: dict[Any, set[str]] = {
     read_h5mu: {"labels", "samples"},
     read_folder: {"labels", "id_column", "samples"},
 }
+_WITH_COLUMNS = {"labels": "a folder or a .h5mu file", "id_column": "a folder"}
 _WRITERS: dict[str, Callable[..., None]] = {".npz": write_native, ".mat": write_matlab}
 
 
@@ -124,8 +125,8 @@ def read_views(
     for option in ("labels", "id_column"):
         if given[option] is not None and option not in taken:
             raise ValueError(
-                f"{path}: received {option}={given[option]!r}, which names a column; "
-                "such a file has no columns with names"
+                f"{path}: received {option}={given[option]!r}, which names a column of "
+                f"{_WITH_COLUMNS[option]}"
             )
     try:
         dataset = read(path, **{option: given[option] for option in taken})

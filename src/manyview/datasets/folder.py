@@ -136,7 +136,10 @@ def _id_column(columns: Mapping[str, Sequence[str]], wanted: str | None) -> str:
                 f"{file} has one column, {names[0]!r}: columns seem to be separated by {other!r}; "
                 "expected commas in .csv files, tabs in .tsv files"
             )
-    raise ValueError(f"no column of ids is in all files; expected one named 'id'. Found {told}")
+    raise ValueError(
+        "no column of ids is in all files; expected one named 'id', or name it (id_column, "
+        f"--id-column). Found {told}"
+    )
 
 
 def _other_separator(file: str, names: Sequence[str]) -> str | None:

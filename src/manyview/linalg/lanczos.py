@@ -1,4 +1,4 @@
-"""Largest eigenvectors by products only, the same for the same seed."""
+"""Largest eigenvectors by products only; from SciPy 1.17 on, the same for the same seed."""
 
 from __future__ import annotations
 

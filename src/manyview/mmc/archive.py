@@ -31,7 +31,8 @@ class Form(NamedTuple):
 
     def members(self, header: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
         """Return what is to be written: arrays, and the header as one of them."""
-        told = {"format": self.name, "version": self.version} | header
+        # a damaged directory of the archive may hide some
+        told = {"format": self.name, "version": self.version, "arrays": sorted(arrays)} | header
         return {"header": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)} | arrays
 
     def read(self, path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
@@ -65,4 +66,6 @@ class Form(NamedTuple):
                 f"it has the form {form!r}, version {version!r}; "
                 f"expected {self.name!r}, {self.version}"
             )
+        if header.get("arrays") != sorted(arrays):
+            raise ValueError("it is damaged: some of its arrays are not there")
         return header, arrays

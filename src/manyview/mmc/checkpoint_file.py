@@ -25,7 +25,7 @@ from manyview.mmc.model import Factors
 
 __all__ = ["CheckpointFile"]
 
-_FORM = Form("manyview.MMC checkpoint", version=1, what="checkpoint")
+_FORM = Form("manyview.MMC checkpoint", version=2, what="checkpoint")
 
 
 class CheckpointFile:
@@ -199,7 +199,12 @@ def _members(checkpoint: Checkpoint) -> dict[str, Any]:
 
 
 def _read(path: Path) -> Checkpoint:
-    header, arrays = _FORM.read(path)
+    try:
+        header, arrays = _FORM.read(path)
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise ValueError(f"it cannot be read ({error.strerror})") from error
     try:
         checkpoint = _checkpoint(header, arrays)
         whole = _is_whole(checkpoint)

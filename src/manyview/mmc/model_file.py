@@ -22,8 +22,8 @@ from manyview.mmc.readout import CentreReadout, LargestReadout
 __all__ = ["read_model", "write_model"]
 
 _FORM = Form("manyview.MMC model", version=1, what="model")
-_ELSEWHERE = {"init", "checkpoint"}  # an array beside the header; a file that others do not have
-_KINDS = {"labels": "i", "feature_names": "U"}  # all else are real numbers
+_ELSEWHERE = {"init", "checkpoint"}  # may be an array; a file that others do not have
+_KINDS = {"labels": "i", "feature_names": "U"}  # all else but init are real numbers
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -67,9 +67,10 @@ def write_model(path: str | os.PathLike[str], model: MMC) -> None:
     >>> bool((again.predict(views) == model.predict(views)).all())
     True
     """
-    if not isinstance(model, MMC):
-        raise TypeError(f"received a {type(model).__name__}; expected a fitted MMC")
+    if type(model) is not MMC:
+        raise TypeError(f"received {type(model).__name__}; expected a fitted MMC")
     check_is_fitted(model, "labels_")
+    model._validate_params()  # they may have been set since
     path = Path(path)
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; expected the name of a file")
@@ -118,9 +119,9 @@ def read_model(path: str | os.PathLike[str]) -> MMC:
         header, arrays = _FORM.read(path)
         try:
             model = _model(header, arrays)
+            _check_whole(model)
         except Exception as error:
             raise ValueError(f"its parts are not those of a model ({error})") from error
-        _check_whole(model)
     except ValueError as error:
         raise ValueError(f"model {str(path)!r} cannot be used: {error}") from error
     return model
@@ -157,8 +158,8 @@ def _arrays(model: MMC) -> Arrays:
         "cluster_predictor": model._predictor.clusters,
     }
     if not isinstance(model.init, str):
-        init = np.asarray(to_numpy(model.init))
-        arrays["init"] = init.astype(np.str_) if init.dtype == object else init
+        # of objects, those that they are: numbers or strings
+        arrays["init"] = np.asarray(np.asarray(to_numpy(model.init)).tolist())
     if isinstance(model._readout, CentreReadout):
         arrays["rotation"], arrays["centres"] = model._readout.rotation, model._readout.centres
     for v in range(model.n_views_):
@@ -208,12 +209,35 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
 
 
 def _check_whole(model: MMC) -> None:
-    """Raise unless what belongs together has the shapes for it."""
-    n_clusters, rank = model.n_clusters, model.cluster_factors_.shape[-1]
+    """Raise unless what belongs together has the types and shapes for it."""
+    names = model.view_names_
+    strings = isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if not strings or not 0 < len(names) == len(set(names)):
+        raise ValueError(f"its views are named {names!r}")
+    if model._normalized_by not in ("rows", "columns", None):
+        raise ValueError(f"its views are scaled by {model._normalized_by!r}")
+    if not isinstance(model.gamma_, float):
+        raise ValueError(f"its gamma is {model.gamma_!r}")
+    for name, (array, shape) in _expected(model).items():
+        if array.shape != shape:
+            raise ValueError(f"{name} has shape {array.shape}; expected {shape}")
+        kind = _KINDS.get(name.rstrip("0123456789"), "f")
+        if array.dtype.kind != kind or (kind == "f" and not np.isfinite(array).all()):
+            raise ValueError(f"{name} holds {array.dtype}, or what is not finite")
+    n_clusters = len(model.cluster_factors_)
+    if not 0 <= model.labels_.min(initial=0) <= model.labels_.max(initial=0) < n_clusters:
+        raise ValueError(f"labels holds others than 0 to {n_clusters - 1}")
+
+
+def _expected(model: MMC) -> dict[str, tuple[npt.NDArray[Any], tuple[int, ...]]]:
+    """Return the arrays of a model and the shapes that they should have."""
+    # not as the parameters say, which may have been set after the fit
+    n_clusters, rank = model.cluster_factors_.shape
     n_samples = model.labels_.size
-    expected = {
+    expected: dict[str, tuple[npt.NDArray[Any], tuple[int, ...]]] = {
         "labels": (model.labels_, (n_samples,)),
         "indicator": (model.indicator_, (n_samples, n_clusters)),
+        "objective": (model.objective_, (model.objective_.size,)),
         "cluster_factor": (model.cluster_factors_, (n_clusters, rank)),
         "cluster_predictor": (model._predictor.clusters, (n_clusters, rank)),
     }
@@ -221,19 +245,13 @@ def _check_whole(model: MMC) -> None:
         expected["rotation"] = (model._readout.rotation, (n_clusters, n_clusters))
         expected["centres"] = (model._readout.centres, (n_clusters, n_clusters))
     for v, width in enumerate(model.n_features_in_):
-        scaling, names = model._scalings[v], model.feature_names_in_[v]
         expected[f"view_factor{v}"] = (model.view_factors_[v], (width + 1, rank))
         expected[f"view_predictor{v}"] = (model._predictor.views[v], (width + 1, rank))
         expected[f"mean_row{v}"] = (model._mean_rows[v], (width + 1,))
-        for name, array in (("centre", scaling.centre), ("width", scaling.width)):
-            if array is not None:
-                expected[f"{name}{v}"] = (array, (width,))
-        if names is not None:
-            expected[f"feature_names{v}"] = (names, (width,))
-    for name, (array, shape) in expected.items():
-        if array.shape != shape:
-            raise ValueError(f"{name} has shape {array.shape}; expected {shape}")
-        if array.dtype.kind != _KINDS.get(name.rstrip("0123456789"), "f"):
-            raise ValueError(f"{name} holds {array.dtype}")
-    if not 0 <= model.labels_.min(initial=0) <= model.labels_.max(initial=0) < n_clusters:
-        raise ValueError(f"labels holds others than 0 to {n_clusters - 1}")
+        columns = model._scalings[v].columns
+        if columns is not None:
+            expected[f"centre{v}"], expected[f"width{v}"] = ((part, (width,)) for part in columns)
+        features = model.feature_names_in_[v]
+        if features is not None:
+            expected[f"feature_names{v}"] = (features, (width,))
+    return expected
