@@ -590,6 +590,22 @@ class TestErrors:
         assert list(model.transform(self.views).columns) == ["mmc0", "mmc1", "mmc2"]
         np.testing.assert_array_equal(model.predict(self.views), expected)
 
+    @pytest.mark.parametrize("kind", [list, lambda frames: {"a": frames[0], "b": frames[1]}])
+    def test_frames_keep_their_index(self, kind):
+        names = [f"sample {n}" for n in range(90)]
+        frames = [pd.DataFrame(X, index=names).add_prefix("f") for X in self.views]
+        model = fitted(kind(frames))
+        assert isinstance(model.transform(kind(frames)), np.ndarray)
+        expected = model.transform(kind(frames))
+        found = model.set_output(transform="pandas").transform(kind(frames))
+        assert found.index.tolist() == names
+        assert list(found.columns) == ["mmc0", "mmc1", "mmc2"]
+        np.testing.assert_array_equal(found, expected)
+        beside = [frames[0].to_numpy(), frames[1]]
+        assert (
+            fitted(beside).set_output(transform="pandas").transform(beside).index.tolist() == names
+        )
+
     @pytest.mark.parametrize("init", [[0, "a", None] * 30, [0.0, 1.0, np.nan] * 30])
     def test_labels_that_are_none(self, init):
         with pytest.raises(ValueError, match="init holds labels"):

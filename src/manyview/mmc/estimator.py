@@ -8,7 +8,7 @@ from copy import copy
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,7 @@ from joblib import effective_n_jobs
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from manyview.base import MultiViewClusterer
@@ -42,7 +43,7 @@ from manyview.mmc.model import Factors
 from manyview.mmc.penalty import penalty_named
 from manyview.mmc.readout import predict_samples
 from manyview.progress import ProgressBar
-from manyview.views import Views, check_scale
+from manyview.views import Views, check_scale, first_frame
 from manyview.views.checks import has_equal_rows
 
 __all__ = ["MMC"]
@@ -333,7 +334,13 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             How far each sample belongs to each cluster, in the scale of ``indicator_``.
         """
         prediction: Matrix = self._predicted(views, "prediction")
-        return prediction
+        frame = first_frame(views)
+        if frame is None or _get_output_config("transform", self)["dense"] != "pandas":
+            return prediction
+        import pandas as pd
+
+        # scikit-learn would look for the index of a single frame
+        return cast(Matrix, pd.DataFrame(prediction, index=frame.index))
 
     def explain(
         self,

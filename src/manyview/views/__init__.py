@@ -11,7 +11,7 @@ from manyview.views.checks import (
     warn_of_single_features,
 )
 from manyview.views.container import Array, Views
-from manyview.views.convert import as_views
+from manyview.views.convert import as_views, first_frame
 
 __all__ = [
     "Array",
@@ -20,6 +20,7 @@ __all__ = [
     "check_n_clusters",
     "check_same_views",
     "check_scale",
+    "first_frame",
     "has_equal_rows",
     "warn_of_single_features",
 ]

@@ -27,7 +27,7 @@ from manyview.views.container import Array, Views, listed
 from manyview.views.places import dtype_of, place_of, value_range
 from manyview.views.tensors import as_tensor_view, blanked_tensor
 
-__all__ = ["as_views"]
+__all__ = ["as_views", "first_frame"]
 
 
 def as_views(
@@ -274,6 +274,12 @@ def _csr(name: str, array: Any) -> Array:
         parts = (csr.data, csr.indices.astype(np.int32), csr.indptr.astype(np.int32))
         csr = sp.csr_array(parts, shape=csr.shape)
     return csr
+
+
+def first_frame(views: Any) -> Any:
+    """Return the first DataFrame among what the caller calls views, or None."""
+    items = views.values() if isinstance(views, Mapping) else views
+    return next(filter(_is_frame, items), None)
 
 
 def _is_frame(item: Any) -> bool:
