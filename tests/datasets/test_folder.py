@@ -310,6 +310,13 @@ def test_another_separator_is_told(folder, suffix, mark):
         read_views(made)
 
 
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_an_index_that_pandas_wrote_is_no_feature(folder, name):
+    made = folder(text=f"{name},id,apple\n0,a,1\n1,b,2\n", image=IMAGE)
+    with pytest.raises(ValueError, match=r"text\.csv has a column without a name beside 'id'"):
+        read_views(made)
+
+
 def test_a_single_table_wants_its_folder(folder):
     made = folder(text=TEXT)
     with pytest.raises(ValueError, match=r"text\.csv is a single table; expected the folder"):

@@ -136,7 +136,7 @@ class TestPredictor:
     def test_serves_samples_that_differ_little_beside_their_size(self):
         views, truth = blobs(n=150)
         views = [X + 600.0 for X in views]
-        with pytest.warns(ConvergenceWarning, match="too large for these views: the factors say"):
+        with pytest.warns(ConvergenceWarning, match="say next to nothing .*count the samples"):
             model = MMC(3, random_state=0).fit([X[:100] for X in views])
         assert adjusted_rand_score(truth[:100], model.labels_) == 1.0
         assert adjusted_rand_score(truth[100:], model.predict([X[100:] for X in views])) == 1.0
@@ -582,6 +582,11 @@ class TestErrors:
         model = fitted([X.astype(np.float32) for X in self.views])
         labels = model.predict([1e60 * X for X in self.views])
         np.testing.assert_array_equal(labels, model.labels_)
+
+    def test_fit_transform(self):
+        model = MMC(3, random_state=0)
+        found = model.fit_transform(self.views)
+        np.testing.assert_array_equal(found, model.transform(self.views))
 
     def test_predict_after_set_output(self):
         model = fitted(self.views)

@@ -166,6 +166,8 @@ def test_what_is_missing_or_does_not_fit_is_named(tmp_path, plain, runs_of):
     path, runs = tmp_path / "r.html", runs_of(plain)
     with pytest.raises(ValueError, match="there are no runs"):
         write_report(path, [], [plain])
+    with pytest.raises(TypeError, match="one Dataset; expected a list"):
+        write_report(path, runs, plain)
     with pytest.raises(ValueError, match="'plain' has no classes"):
         write_report(path, runs, [replace(plain, y=None)])
     with pytest.raises(ValueError, match="'other' has no runs; there are runs on 'plain'"):

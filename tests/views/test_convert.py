@@ -108,7 +108,7 @@ INF = sp.csr_array(np.where(X == 7.0, np.inf, X))
 
 REFUSED = {
     "no views": ([], "no views"),
-    "one array": (X, r"single ndarray of shape \(4, 3\).*pass \[X\]"),
+    "one array": (X, r"single ndarray of shape \(4, 3\).*\[X\] for one view"),
     "one sparse array": (sp.csr_array(X), r"single csr_array of shape \(4, 3\)"),
     "one frame": (pd.DataFrame(X), r"single DataFrame"),
     "a string": ("fox.npz", "received str; expected a list"),

@@ -133,7 +133,9 @@ def manyview(
     """Carry the options that stand before any command."""
 
 
-@app.command(help="Cluster the embedded digits, by MMC and by k-means: a look at what it does.")
+@app.command(
+    help="Cluster the embedded digits, by MMC and as anybody would: a look at what it does."
+)
 def demo(
     report: Annotated[
         Path, typer.Option(metavar="FILE", help="Page of tables and figures to write.")

@@ -34,6 +34,7 @@ def read_folder(
     files, label_file = _files(path)
     columns = {file.name: column_names(file) for file in files}
     key = _id_column(columns, id_column)
+    _check_named(columns, key)
     tables = [read_table(file, key) for file in files]
     joined = join(tables, samples=samples)
     if joined.present is not None:
@@ -148,6 +149,17 @@ def _other_separator(file: str, names: Sequence[str]) -> str | None:
     if expected is None or len(names) != 1:
         return None
     return next((mark for mark in ",;\t|" if mark != expected and mark in names[0]), None)
+
+
+def _check_named(columns: Mapping[str, Sequence[str]], key: str) -> None:
+    """Raise where a column without a name, as pandas writes an index, would be a feature."""
+    for file, names in columns.items():
+        for name in names:
+            if name != key and _plain(name) in ("", "unnamed: 0"):
+                raise ValueError(
+                    f"{file} has a column without a name beside {key!r}, as pandas writes an "
+                    "index; delete it, or name it if it is a feature"
+                )
 
 
 def _check_header(columns: Mapping[str, Sequence[str]], key: str) -> None:

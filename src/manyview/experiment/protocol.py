@@ -256,7 +256,10 @@ def _check(
 ) -> None:
     for method in methods:
         if not isinstance(method, Method):
-            raise TypeError(f"{method!r} is no method; expected those of METHODS, or a Method")
+            raise TypeError(
+                f"{method!r} is no method; expected those of METHODS, such as METHODS['MMC'], of "
+                "REFERENCES, or a Method"
+            )
     called = [method.name for method in methods]
     for name in called:
         if called.count(name) > 1:

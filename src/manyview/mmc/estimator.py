@@ -80,7 +80,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         their squared norm, is the paper's MMC-F.
     order : int, optional
         Most views whose features are multiplied with each other: 1 for single features, 2 for
-        pairs. By default as many as there are.
+        pairs. By default, and where there are fewer, as many as there are.
     indicator : {"discrete", "orthogonal"}, default="discrete"
         ``"discrete"`` puts every sample into one cluster in every sweep; ``"orthogonal"`` is the
         paper's relaxation, to any F with orthonormal columns, followed by k-means on its rows.
@@ -342,6 +342,23 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         # scikit-learn would look for the index of a single frame
         return cast(Matrix, pd.DataFrame(prediction, index=frame.index))
 
+    def fit_transform(self, views: Any, y: Any = None) -> Matrix:
+        """Cluster the samples and return the model's prediction of their indicator.
+
+        Parameters
+        ----------
+        views : list, tuple or dict of array-likes, or Views
+            As in `fit`.
+        y : ignored
+            There for scikit-learn's sake; labels take no part.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            As `transform` has it.
+        """
+        return self.fit(views).transform(views)
+
     def explain(
         self,
         order: int | None = None,
@@ -522,10 +539,20 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             )
         elif fitted.is_constant:
             message = (
-                f"gamma={self.gamma_:.3g} is too large for these views: the factors say next to "
-                "nothing of single samples, and the labels are what was left of the start. Use a "
-                'smaller gamma, or normalize="columns" if samples differ little beside their size'
+                "the factors say next to nothing of single samples: the labels are what was left "
+                "of the start, and predict and explain may mean little. "
             )
+            if self.gamma is None:
+                message += (
+                    "Samples may differ little beside their size, or a few large features decide "
+                    "it, such as numbers that count the samples: leave these out, or use "
+                    'normalize="columns"'
+                )
+            else:
+                message += (
+                    f"gamma={self.gamma_:.3g} may be too large for these views; use a smaller one, "
+                    'or normalize="columns" if samples differ little beside their size'
+                )
         elif not fitted.converged:
             message = (
                 f"the objective was still falling after max_iter={self.max_iter} sweeps; raise "

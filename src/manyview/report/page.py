@@ -113,6 +113,8 @@ def _check_target(path: Path) -> None:
 def _check(runs: Sequence[Run], datasets: Sequence[Dataset], models: Mapping[str, MMC]) -> None:
     if not runs:
         raise ValueError("there are no runs to report")
+    if isinstance(datasets, Dataset):
+        raise TypeError("datasets is one Dataset; expected a list of them")
     names = [dataset.name for dataset in datasets]
     known = {run.data for run in runs}
     for dataset in datasets:

@@ -102,6 +102,11 @@ def check_rows(views: Views) -> None:
         raise ValueError(f"view {views.names[0]!r} has no rows; expected at least one sample")
 
 
+def _plain(value: Any) -> Any:
+    """Return a scalar of NumPy's as one of Python's, which is shown without its type."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
 def check_indexes(frames: list[tuple[str, Any]]) -> None:
     """Raise unless the DataFrames among the views have the same index."""
     for name, frame in frames[1:]:
@@ -117,8 +122,8 @@ def check_indexes(frames: list[tuple[str, Any]]) -> None:
         ours, theirs = frame.index, first.index
         raise ValueError(
             f"views {first_name!r} and {name!r} have different indexes: row {n} is "
-            f"{theirs[n]!r} in {first_name!r} and {ours[n]!r} in {name!r}; align them first, "
-            "for example with DataFrame.reindex"
+            f"{_plain(theirs[n])!r} in {first_name!r} and {_plain(ours[n])!r} in {name!r}; "
+            "align them first, for example with DataFrame.reindex"
         )
 
 

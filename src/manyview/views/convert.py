@@ -139,7 +139,7 @@ def _named_items(views: Any) -> tuple[bool, list[tuple[str, Any]]]:
     if hasattr(views, "shape") or hasattr(views, "iloc"):
         raise TypeError(
             f"received a single {type(views).__name__} of shape {tuple(views.shape)}; "
-            "expected a list, tuple or dict of 2-D views: pass [X] for one view"
+            "expected a list, tuple or dict of 2-D views: [X] for one view, [X, Y] for two"
         )
     if isinstance(views, Mapping):
         names = [str(key) for key in views]

@@ -222,7 +222,7 @@
       text: members.map((p) => `${sampleName(p)}<br>class ${chart.classes[chart.class[p]]}<br>${named[chart.cluster[p]]}`),
       marker: { color: look.marks[markOf(at) % 10], symbol: symbols[markOf(at) % 8], size, opacity: 0.85, line: { width: 0 } },
     }));
-    const isBrief = anchors.cluster.length > 20 || width < 480;
+    const isBrief = anchors.cluster.length > 20 || width < 640;
     const annotations = anchors.cluster.map((at, k) => ({
       x: reach * anchors.x[k], y: reach * anchors.y[k],
       xanchor: anchors.x[k] > 0.3 ? "left" : anchors.x[k] < -0.3 ? "right" : "center",
