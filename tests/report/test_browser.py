@@ -93,6 +93,24 @@ def test_names_run_no_script_and_are_shown_as_they_are(opened, nasty_page):
     assert any(name in said for name in ("<script>alert(1)</script>", "</script>", "{{7*7}}"))
 
 
+def test_sweeps_are_counted_once(opened, plain_page):
+    page = opened(plain_page).page
+    ticks = page.locator("[id^=convergence] .xtick").all_text_contents()
+    assert len(ticks) > 2
+    assert len(set(ticks)) == len(ticks)
+
+
+@pytest.mark.parametrize("width", [1000, 1150, 1250, 1400])
+def test_names_of_clusters_are_shown_whole(opened, plain_page, width):
+    page = opened(plain_page, viewport={"width": width, "height": 900}).page
+    plot = page.locator("[id^=map] .main-svg").first.bounding_box()
+    names = page.locator("[id^=map]").first.locator(".annotation-text")
+    assert names.count() > 1
+    for box in (names.nth(at).bounding_box() for at in range(names.count())):
+        assert plot["x"] <= box["x"]
+        assert box["x"] + box["width"] <= plot["x"] + plot["width"]
+
+
 def test_a_click_on_a_title_sorts_and_another_turns_the_order(opened, plain_page):
     page = opened(plain_page).page
     before = _column(page, 3)

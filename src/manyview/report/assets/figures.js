@@ -176,6 +176,7 @@
     const names = [...new Set(lines.map((line) => line.name))];
     const dashes = ["solid", "dash", "dot", "dashdot"];
     const seen = new Set();
+    const last = Math.max(...lines.flatMap((line) => line.sweeps));
     const data = lines.map((line) => {
       const at = names.indexOf(line.name);
       const isFirst = !seen.has(line.name);
@@ -194,7 +195,12 @@
         width, height: 340, margin: { l: 8, r: 12, t: 36, b: 44 },
         showlegend: true,
         legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", itemclick: false, itemdoubleclick: false },
-        xaxis: { title: { text: "sweep", standoff: 8, font: { color: look.muted, size: 13 } }, rangemode: "tozero", tickformat: "d" },
+        xaxis: {
+          title: { text: "sweep", standoff: 8, font: { color: look.muted, size: 13 } },
+          rangemode: "tozero", tickformat: "d",
+          // by itself it has halves of few sweeps, which are shown as whole ones twice
+          ...(last <= 10 ? { dtick: 1 } : {}),
+        },
         yaxis: { automargin: true, nticks: 7 },
       }),
     };
