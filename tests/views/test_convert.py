@@ -282,3 +282,14 @@ class TestPresent:
         present[3] = False
         with pytest.raises(ValueError, match="sample 3 is present in no view"):
             as_views([X, Y], present=present)
+
+
+def test_a_view_that_no_sample_has_is_told():
+    rng = np.random.default_rng(0)
+    arrays = {"text": rng.random((4, 3)), "image": rng.random((4, 2))}
+    with pytest.warns(UserWarning, match="no sample has view 'image': it carries nothing"):
+        as_views(arrays, present=np.array([[True, False]] * 4))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        as_views(arrays, present=np.array([[True, False]] * 4), warn_of_constant=False)
+        as_views(arrays, present=np.array([[True, False], [True, True]] * 2))

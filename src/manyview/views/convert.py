@@ -6,6 +6,7 @@ only when they are in another format.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -102,6 +103,11 @@ def _checked(views: Views, warn_of_constant: bool) -> Views:
             _blanked(array, present[:, v], size_within_range(views, v))
             for v, array in enumerate(arrays)
         ]
+        for name, here in zip(views.names, present.T, strict=True):
+            if warn_of_constant and not here.any():
+                warnings.warn(
+                    f"no sample has view {name!r}: it carries nothing", UserWarning, stacklevel=4
+                )
     for name, array in zip(views.names, arrays, strict=True):
         check_values(name, array, warn=warn_of_constant)
     return replace(views, arrays=tuple(arrays), present=present, checked=True)
