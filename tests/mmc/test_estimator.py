@@ -583,11 +583,6 @@ class TestErrors:
         labels = model.predict([1e60 * X for X in self.views])
         np.testing.assert_array_equal(labels, model.labels_)
 
-    def test_fit_transform(self):
-        model = MMC(3, random_state=0)
-        found = model.fit_transform(self.views)
-        np.testing.assert_array_equal(found, model.transform(self.views))
-
     def test_predict_after_set_output(self):
         model = fitted(self.views)
         expected = model.predict(self.views)

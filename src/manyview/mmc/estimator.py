@@ -342,23 +342,6 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         # scikit-learn would look for the index of a single frame
         return cast(Matrix, pd.DataFrame(prediction, index=frame.index))
 
-    def fit_transform(self, views: Any, y: Any = None) -> Matrix:
-        """Cluster the samples and return the model's prediction of their indicator.
-
-        Parameters
-        ----------
-        views : list, tuple or dict of array-likes, or Views
-            As in `fit`.
-        y : ignored
-            There for scikit-learn's sake; labels take no part.
-
-        Returns
-        -------
-        ndarray of shape (n_samples, n_clusters)
-            As `transform` has it.
-        """
-        return self.fit(views).transform(views)
-
     def explain(
         self,
         order: int | None = None,

@@ -119,7 +119,7 @@ def read_model(path: str | os.PathLike[str]) -> MMC:
         header, arrays = _FORM.read(path)
         try:
             model = _model(header, arrays)
-            _check_whole(model)
+            _check_whole(model, arrays)
         except Exception as error:
             raise ValueError(f"its parts are not those of a model ({error})") from error
     except ValueError as error:
@@ -208,7 +208,7 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
     return model
 
 
-def _check_whole(model: MMC) -> None:
+def _check_whole(model: MMC, arrays: Arrays) -> None:
     """Raise unless what belongs together has the types and shapes for it."""
     names = model.view_names_
     strings = isinstance(names, list) and all(isinstance(name, str) for name in names)
@@ -218,7 +218,10 @@ def _check_whole(model: MMC) -> None:
         raise ValueError(f"its views are scaled by {model._normalized_by!r}")
     if not isinstance(model.gamma_, float):
         raise ValueError(f"its gamma is {model.gamma_!r}")
-    for name, (array, shape) in _expected(model).items():
+    for name, shape in _shapes(model).items():
+        array = arrays.get(name)
+        if array is None:
+            continue  # one of those that not every model has
         if array.shape != shape:
             raise ValueError(f"{name} has shape {array.shape}; expected {shape}")
         kind = _KINDS.get(name.rstrip("0123456789"), "f")
@@ -229,29 +232,24 @@ def _check_whole(model: MMC) -> None:
         raise ValueError(f"labels holds others than 0 to {n_clusters - 1}")
 
 
-def _expected(model: MMC) -> dict[str, tuple[npt.NDArray[Any], tuple[int, ...]]]:
-    """Return the arrays of a model and the shapes that they should have."""
+def _shapes(model: MMC) -> dict[str, tuple[int, ...]]:
+    """Return the shapes that the arrays of a model should have, by their names in the file."""
     # not as the parameters say, which may have been set after the fit
     n_clusters, rank = model.cluster_factors_.shape
     n_samples = model.labels_.size
-    expected: dict[str, tuple[npt.NDArray[Any], tuple[int, ...]]] = {
-        "labels": (model.labels_, (n_samples,)),
-        "indicator": (model.indicator_, (n_samples, n_clusters)),
-        "objective": (model.objective_, (model.objective_.size,)),
-        "cluster_factor": (model.cluster_factors_, (n_clusters, rank)),
-        "cluster_predictor": (model._predictor.clusters, (n_clusters, rank)),
+    shapes: dict[str, tuple[int, ...]] = {
+        "labels": (n_samples,),
+        "indicator": (n_samples, n_clusters),
+        "objective": (model.n_iter_,),
+        "cluster_factor": (n_clusters, rank),
+        "cluster_predictor": (n_clusters, rank),
+        "rotation": (n_clusters, n_clusters),
+        "centres": (n_clusters, n_clusters),
     }
-    if isinstance(model._readout, CentreReadout):
-        expected["rotation"] = (model._readout.rotation, (n_clusters, n_clusters))
-        expected["centres"] = (model._readout.centres, (n_clusters, n_clusters))
     for v, width in enumerate(model.n_features_in_):
-        expected[f"view_factor{v}"] = (model.view_factors_[v], (width + 1, rank))
-        expected[f"view_predictor{v}"] = (model._predictor.views[v], (width + 1, rank))
-        expected[f"mean_row{v}"] = (model._mean_rows[v], (width + 1,))
-        columns = model._scalings[v].columns
-        if columns is not None:
-            expected[f"centre{v}"], expected[f"width{v}"] = ((part, (width,)) for part in columns)
-        features = model.feature_names_in_[v]
-        if features is not None:
-            expected[f"feature_names{v}"] = (features, (width,))
-    return expected
+        for name in ("view_factor", "view_predictor"):
+            shapes[f"{name}{v}"] = (width + 1, rank)
+        shapes[f"mean_row{v}"] = (width + 1,)
+        for name in ("centre", "width", "feature_names"):
+            shapes[f"{name}{v}"] = (width,)
+    return shapes
