@@ -42,9 +42,9 @@ from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.model import Factors
 from manyview.mmc.penalty import penalty_named
 from manyview.mmc.readout import predict_samples
+from manyview.mmc.remarks import remark_on
 from manyview.progress import ProgressBar
 from manyview.views import Views, check_scale, first_frame
-from manyview.views.checks import has_equal_rows
 
 __all__ = ["MMC"]
 
@@ -300,7 +300,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self._record_views(checked)
         self._mean_rows = mean_rows
         self._record(best, engine, problem, interrupted)
-        self._warn(best.fitted, checked, interrupted)
+        message = remark_on(self, best.fitted, checked, interrupted=interrupted)
+        if message is not None:
+            kind = InterruptWarning if interrupted else ConvergenceWarning
+            warnings.warn(message, kind, stacklevel=2)
         return self
 
     def predict(self, views: Any) -> npt.NDArray[np.intp]:
@@ -507,40 +510,3 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self._is_zero = fitted.is_zero
         self._normalized_by = self.normalize
         self._scalings = [scaling.restrict(None) for scaling in engine.scalings]
-
-    def _warn(self, fitted: Fitted, views: Views, interrupted: bool) -> None:
-        """Warn where a fit has not come to its end, or to nothing."""
-        message = None
-        if interrupted:
-            message = f"interrupted: the result is the best so far, that of {self.n_iter_} sweeps"
-        elif fitted.is_constant and all(map(has_equal_rows, views.arrays)):
-            message = "no view tells one sample from another: the labels say nothing"
-        elif fitted.is_zero:
-            message = (
-                f"gamma={self.gamma_:.3g} is too large for these views: every factor went to "
-                "zero, and the labels are what was left of the start. Use a smaller gamma"
-            )
-        elif fitted.is_constant:
-            message = (
-                "the factors say next to nothing of single samples: the labels are what was left "
-                "of the start, and predict and explain may mean little. "
-            )
-            if self.gamma is None:
-                message += (
-                    "Samples may differ little beside their size, or a few large features decide "
-                    "it, such as numbers that count the samples: leave these out, or use "
-                    'normalize="columns"'
-                )
-            else:
-                message += (
-                    f"gamma={self.gamma_:.3g} may be too large for these views; use a smaller one, "
-                    'or normalize="columns" if samples differ little beside their size'
-                )
-        elif not fitted.converged:
-            message = (
-                f"the objective was still falling after max_iter={self.max_iter} sweeps; raise "
-                f"max_iter, or tol above {self.tol:g}"
-            )
-        if message is not None:
-            kind = InterruptWarning if interrupted else ConvergenceWarning
-            warnings.warn(message, kind, stacklevel=3)

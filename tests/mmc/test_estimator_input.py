@@ -1,0 +1,217 @@
+"""Views and parameters that MMC takes, however odd, and those that it refuses by name."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.cluster import KMeans
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import adjusted_rand_score
+
+from manyview import MMC
+
+from .estimators import blobs, fitted
+
+
+class TestShapes:
+    @pytest.mark.parametrize("n_views", [1, 2, 3, 12])
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    def test_number_of_views(self, n_views, indicator):
+        views, truth = blobs(widths=(5,) * n_views)
+        model = fitted(views, indicator=indicator)
+        assert adjusted_rand_score(truth, model.labels_) > 0.9
+        assert np.isfinite(model.objective_).all()
+
+    @pytest.mark.parametrize(("n", "k"), [(2, 1), (2, 2), (5, 5), (6, 1), (7, 6)])
+    @pytest.mark.parametrize("init", ["graph", "kmeans", "random"])
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    def test_few_samples(self, n, k, init, indicator):
+        rng = np.random.default_rng(0)
+        views = [rng.standard_normal((n, 4)), rng.standard_normal((n, 3))]
+        model = fitted(views, k=k, init=init, indicator=indicator)
+        assert model.labels_.shape == (n,)
+        if indicator == "discrete":
+            assert np.unique(model.labels_).size == k
+        assert np.isfinite(model.transform(views)).all()
+
+    @pytest.mark.parametrize("init", ["graph", "kmeans", "random"])
+    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    @pytest.mark.filterwarnings("ignore:every sample of view:UserWarning")
+    def test_all_samples_alike(self, init, indicator):
+        views = [np.tile([1.0, 2.0, 3.0], (12, 1)), np.tile([1.0, 0.0], (12, 1))]
+        model = fitted(views, init=init, indicator=indicator)
+        assert np.isfinite(model.objective_).all()
+        assert np.unique(model.labels_).size == 3
+
+    @pytest.mark.filterwarnings("ignore:every sample of view:UserWarning")
+    def test_a_constant_view_takes_no_part(self):
+        views, truth = blobs(widths=(8,))
+        for constant in (np.zeros((90, 3)), np.full((90, 3), 5.0)):
+            model = fitted([*views, constant])
+            assert adjusted_rand_score(truth, model.labels_) > 0.95
+
+    def test_zero_rows(self):
+        views, _ = blobs()
+        for X in views:
+            X[:5] = 0.0
+        model = fitted(views)
+        assert np.isfinite(model.transform(views)).all()
+
+    def test_wide_and_narrow(self):
+        # samples of unit length in one or two features tell little: no method gets all right
+        scores = []
+        for seed in range(6):
+            views, truth = blobs(widths=(500, 1, 2), seed=seed)
+            side_by_side = np.hstack([X / np.linalg.norm(X, axis=1, keepdims=True) for X in views])
+            simple = KMeans(3, n_init=10, random_state=0).fit_predict(side_by_side)
+            scores.append(
+                [
+                    adjusted_rand_score(truth, fitted(views).labels_),
+                    adjusted_rand_score(truth, simple),
+                ]
+            )
+        ours, theirs = np.mean(scores, axis=0)
+        assert ours > theirs - 0.05
+
+    def test_strided_and_fortran_views(self):
+        views, _ = blobs()
+        odd = [np.asfortranarray(views[0]), np.repeat(views[1], 2, axis=1)[:, ::2]]
+        np.testing.assert_array_equal(fitted(odd).labels_, fitted(views).labels_)
+
+    def test_memory_map(self, tmp_path):
+        views, _ = blobs()
+        paths = [tmp_path / f"{v}.npy" for v in range(2)]
+        for path, X in zip(paths, views, strict=True):
+            np.save(path, X)
+        mapped = [np.load(path, mmap_mode="r") for path in paths]
+        np.testing.assert_array_equal(fitted(mapped).labels_, fitted(views).labels_)
+
+    def test_frames(self):
+        views, _ = blobs()
+        frames = [
+            pd.DataFrame(X, columns=[f"f{v}_{d}" for d in range(X.shape[1])])
+            for v, X in enumerate(views)
+        ]
+        model = fitted(frames)
+        np.testing.assert_array_equal(model.labels_, fitted(views).labels_)
+        assert list(model.feature_names_in_[1]) == list(frames[1].columns)
+        with pytest.raises(ValueError, match="view 'view1': feature 0 is named 'f1_5'"):
+            model.predict([frames[0], frames[1].iloc[:, ::-1]])
+
+    def test_integers(self):
+        views, _ = blobs()
+        counts = [np.round(np.abs(4 * X)).astype(np.int32) for X in views]
+        as_float = fitted([X.astype(np.float64) for X in counts])
+        np.testing.assert_array_equal(fitted(counts).labels_, as_float.labels_)
+
+
+class TestErrors:
+    views, _ = blobs()
+
+    @pytest.mark.parametrize(
+        ("options", "message"),
+        [
+            ({"n_clusters": 0}, "'n_clusters' parameter of MMC must be an int in the range"),
+            ({"n_clusters": 2.5}, "'n_clusters' parameter of MMC"),
+            ({"n_clusters": 91}, "n_clusters=91 is more than the 90 samples"),
+            ({"rank": 2}, "rank=2 is less than n_clusters=3: the prediction has at most that rank"),
+            ({"gamma": -0.1}, "'gamma' parameter of MMC must be a float in the range"),
+            ({"penalty": "l1"}, "'penalty' parameter of MMC must be a str among"),
+            ({"indicator": "soft"}, "'indicator' parameter"),
+            ({"init": "spectral"}, "'init' parameter"),
+            ({"init": [0, 1, 2]}, r"init has shape \(3,\)"),
+            ({"normalize": "l2"}, "'normalize' parameter"),
+            ({"max_iter": 0}, "'max_iter' parameter"),
+            ({"n_init": 0}, "'n_init' parameter"),
+            ({"tol": -1.0}, "'tol' parameter"),
+        ],
+    )
+    def test_parameters(self, options, message):
+        with pytest.raises(ValueError, match=message):
+            MMC(**{"n_clusters": 3, **options}).fit(self.views)
+
+    def test_one_sample(self):
+        with pytest.raises(ValueError, match=r"received 1 sample\(s\)"):
+            MMC(1).fit([np.ones((1, 3))])
+
+    def test_not_fitted(self):
+        with pytest.raises(NotFittedError):
+            MMC(3).predict(self.views)
+
+    def test_other_views_at_predict(self):
+        model = fitted({"a": self.views[0], "b": self.views[1]})
+        with pytest.raises(ValueError, match=r"received 1 view\(s\)"):
+            model.predict(self.views[:1])
+        with pytest.raises(ValueError, match="view 'a' has 6 features; fit saw 8"):
+            model.predict(self.views[::-1])
+        with pytest.raises(ValueError, match="received views named 'a', 'c'"):
+            model.predict({"a": self.views[0], "c": self.views[1]})
+        swapped = {"b": self.views[1], "a": self.views[0]}
+        np.testing.assert_array_equal(model.predict(swapped), model.predict(self.views))
+
+    @pytest.mark.parametrize(
+        ("normalize", "scale"), [(None, 1e80), ("columns", 1e170), ("columns", 1e-170)]
+    )
+    def test_scales_that_overflow(self, normalize, scale):
+        views = [self.views[0], scale * self.views[1]]
+        with pytest.raises(
+            ValueError, match=r"view 'view1' has entries of size .*normalize='rows'"
+        ):
+            MMC(3, normalize=normalize).fit(views)
+
+    @pytest.mark.parametrize(
+        ("dtype", "scale"), [(np.float32, 1e37), (np.float32, 1e-37), (np.float64, 1e-305)]
+    )
+    def test_scales_at_the_end_of_the_range(self, dtype, scale):
+        with pytest.raises(ValueError, match=r"view 'view0' has entries of size .*; rescale them$"):
+            MMC(3).fit([(scale * X).astype(dtype) for X in self.views])
+
+    def test_scales_that_overflow_at_predict(self):
+        model = fitted(self.views, normalize=None)
+        with pytest.raises(ValueError, match="view 'view0' has entries of size"):
+            model.predict([1e200 * X for X in self.views])
+
+    def test_double_precision_at_predict_after_single_at_fit(self):
+        model = fitted([X.astype(np.float32) for X in self.views])
+        labels = model.predict([1e60 * X for X in self.views])
+        np.testing.assert_array_equal(labels, model.labels_)
+
+    def test_predict_after_set_output(self):
+        model = fitted(self.views)
+        expected = model.predict(self.views)
+        model.set_output(transform="pandas")
+        assert list(model.transform(self.views).columns) == ["mmc0", "mmc1", "mmc2"]
+        np.testing.assert_array_equal(model.predict(self.views), expected)
+
+    @pytest.mark.parametrize("kind", [list, lambda frames: {"a": frames[0], "b": frames[1]}])
+    def test_frames_keep_their_index(self, kind):
+        names = [f"sample {n}" for n in range(90)]
+        frames = [pd.DataFrame(X, index=names).add_prefix("f") for X in self.views]
+        model = fitted(kind(frames))
+        assert isinstance(model.transform(kind(frames)), np.ndarray)
+        expected = model.transform(kind(frames))
+        found = model.set_output(transform="pandas").transform(kind(frames))
+        assert found.index.tolist() == names
+        assert list(found.columns) == ["mmc0", "mmc1", "mmc2"]
+        np.testing.assert_array_equal(found, expected)
+        beside = [frames[0].to_numpy(), frames[1]]
+        assert (
+            fitted(beside).set_output(transform="pandas").transform(beside).index.tolist() == names
+        )
+
+    @pytest.mark.parametrize("init", [[0, "a", None] * 30, [0.0, 1.0, np.nan] * 30])
+    def test_labels_that_are_none(self, init):
+        with pytest.raises(ValueError, match="init holds labels"):
+            MMC(3, init=np.array(init, dtype=object if None in init else float)).fit(self.views)
+
+    @pytest.mark.parametrize("scale", [1e200, 1e-200])
+    def test_an_indicator_of_any_scale(self, scale):
+        init = np.random.default_rng(0).standard_normal((90, 3))
+        one, two = fitted(self.views, init=init), fitted(self.views, init=scale * init)
+        np.testing.assert_array_equal(one.labels_, two.labels_)
+
+    def test_a_failed_fit_leaves_an_earlier_one(self):
+        model = fitted(self.views)
+        labels = model.labels_
+        with pytest.raises(ValueError, match="holds NaN"):
+            model.fit([np.full((4, 2), np.nan)])
+        assert model.labels_ is labels
