@@ -1,4 +1,5 @@
 import sys
+from contextlib import suppress
 
 from manyview.progress import ProgressBar
 
@@ -35,4 +36,12 @@ def test_the_last_step_is_told_where_the_work_ends_early(capsys):
             bar.step(done, f"value {done}")
     first, last = capsys.readouterr().err.splitlines()
     assert first.endswith("1/100 value 1")
-    assert last.endswith("4/100 value 4")
+    assert last.endswith("4/100 value 4, done")
+
+
+def test_work_that_fails_is_not_done(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with suppress(RuntimeError), ProgressBar("work", total=3, shown=True) as bar:
+        bar.step(1, "a")
+        raise RuntimeError
+    assert capsys.readouterr().err.endswith("1/3 a\x1b[K\n")

@@ -138,7 +138,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     def _setup_predict(self, views: Any) -> Views:
         """Check that views are those of fit, for other samples, and put them in its order."""
         check_is_fitted(self, "labels_")
-        checked = as_views(views, warn_of_constant=False)
+        checked = as_views(views, warn=False)
         self._check_kind(checked)
         return check_same_views(
             checked,

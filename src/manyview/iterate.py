@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
 from sklearn.exceptions import ConvergenceWarning
+
+from manyview.warn import warn_user
 
 __all__ = ["InterruptWarning", "Iterated", "iterate", "warn_if_early"]
 
@@ -89,9 +90,7 @@ def iterate(
     return found
 
 
-def warn_if_early(
-    found: Iterated[State], *, remedy: str, what: str = "the objective", stacklevel: int = 3
-) -> None:
+def warn_if_early(found: Iterated[State], *, remedy: str, what: str = "the objective") -> None:
     """Warn that iterations ended before they had settled.
 
     Parameters
@@ -102,13 +101,11 @@ def warn_if_early(
         What to do where they ran out.
     what : str
         What was still moving.
-    stacklevel : int
-        Whose line the warning names, counted from here.
     """
     done = len(found.objective)
     if found.interrupted:
         message = f"interrupted: the result is that of {done} whole iterations"
-        warnings.warn(message, InterruptWarning, stacklevel=stacklevel)
+        warn_user(message, InterruptWarning)
     elif not found.converged:
         message = f"{what} was still moving after max_iter={done} iterations; {remedy}"
-        warnings.warn(message, ConvergenceWarning, stacklevel=stacklevel)
+        warn_user(message, ConvergenceWarning)

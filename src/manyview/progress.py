@@ -36,7 +36,7 @@ class ProgressBar:
         self._total = max(total, 1)
         self._shown = shown
         self._rewrites = shown and (sys.stderr.isatty() or "ipykernel" in sys.modules)
-        self._tenth = -1
+        self._done, self._tenth = 0, -1
         self._line = self._written = ""
 
     def __enter__(self) -> ProgressBar:
@@ -48,15 +48,19 @@ class ProgressBar:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._rewrites and self._line:
-            sys.stderr.write("\n")
-        elif self._line != self._written:
-            sys.stderr.write(f"{self._line}\n")  # the work may end before its last step
+        if not self._line:
+            return
+        early = ", done" if kind is None and self._done < self._total else ""
+        if self._rewrites:
+            sys.stderr.write(f"{early}\n")
+        elif early or self._line != self._written:
+            sys.stderr.write(f"{self._line}{early}\n")
 
     def step(self, done: int, word: str) -> None:
         """Show that `done` steps are done."""
         if not self._shown:
             return
+        self._done = done
         tenth = 10 * done // self._total
         filled = _WIDTH * done // self._total
         bar = "#" * filled + "-" * (_WIDTH - filled)

@@ -69,7 +69,7 @@ def test_a_view_that_is_not_there_is_lacking(model: MMC, frames: dict[str, Any])
     with pytest.warns(UserWarning, match="there is no view 'image': all lack it"):
         found = predicted(model, {"text": frames["text"]})
     present = np.array([[True, False]] * 40)
-    views = as_views(frames, present=present, warn_of_constant=False)
+    views = as_views(frames, present=present, warn=False)
     np.testing.assert_array_equal(found, model.transform(views))
 
 

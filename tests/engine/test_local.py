@@ -214,7 +214,7 @@ def test_threads_by_default_are_those_of_blas():
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 14, 15, 27, 28, 29, 70, 1001])
 def test_blocks_are_of_a_size_and_can_be_shared(monkeypatch, n):
     monkeypatch.setattr(local, "_BLOCK_ROWS", (7, 7))
-    blocks = local._row_slices(as_views([np.zeros((n, 3))], warn_of_constant=False))
+    blocks = local._row_slices(as_views([np.zeros((n, 3))], warn=False))
     sizes = [block.stop - block.start for block in blocks]
     assert [block.start for block in blocks] == [0, *np.cumsum(sizes)[:-1]]
     assert sum(sizes) == n
@@ -224,5 +224,5 @@ def test_blocks_are_of_a_size_and_can_be_shared(monkeypatch, n):
 
 def test_blocks_are_no_more_than_the_samples(monkeypatch):
     monkeypatch.setattr(local, "_MOST_BYTES", 1)
-    views = as_views([np.zeros((3, 2))], warn_of_constant=False)
+    views = as_views([np.zeros((3, 2))], warn=False)
     assert local._row_slices(views) == [slice(0, 1), slice(1, 2), slice(2, 3)]

@@ -80,3 +80,57 @@ class TestSingleFeatures:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             MMC(2, normalize=normalize, random_state=0).fit([np.eye(8), x])
+
+
+class TestNumbersOfSamples:
+    """An index that was left in a table is told of: clusters may follow it."""
+
+    noise = np.random.default_rng(0).standard_normal((300, 4))
+
+    @pytest.mark.parametrize("first", [0, 1, -7, 1000])
+    @pytest.mark.parametrize("shuffled", [False, True])
+    def test_are_warned_of_in_whichever_order(self, first, shuffled):
+        numbers = np.arange(first, first + 300)
+        if shuffled:
+            numbers = np.random.default_rng(1).permutation(numbers)
+        frame = pd.DataFrame(self.noise, columns=list("abcd")).assign(id=numbers)
+        with pytest.warns(
+            UserWarning,
+            match=f"view 'x': feature 'id' numbers the samples, {first} to {first + 299};",
+        ):
+            as_views({"x": frame})
+
+    @pytest.mark.parametrize("dtype", [np.uint16, np.int32, np.float32])
+    def test_of_arrays_are_told_by_their_place(self, dtype):
+        array = np.stack([np.ones(20), np.arange(20)], axis=1).astype(dtype)
+        with pytest.warns(UserWarning, match="feature 1 numbers the samples, 0 to 19;"):
+            as_views([array])
+
+    @pytest.mark.parametrize(
+        "column",
+        [
+            np.arange(300) / 2,  # a scale
+            np.repeat(np.arange(150), 2),
+            np.append(np.arange(299), 0),
+            np.append(np.arange(299), 300),
+            np.arange(300) % 2 == 0,
+            np.arange(300, dtype=np.uint8),  # begins anew after 255
+        ],
+    )
+    def test_are_not_seen_elsewhere(self, column):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            as_views([np.stack([column, column[::-1]], axis=1)])
+
+    def test_of_few_samples_may_be_anything(self):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            as_views([np.arange(9)[:, None]])
+
+    def test_of_new_samples_are_not_warned_of(self):
+        frame = np.column_stack([self.noise, np.arange(300)])
+        with pytest.warns(UserWarning, match="numbers the samples"):
+            model = MMC(2, random_state=0, normalize="columns").fit([frame, self.noise])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            model.predict([frame, self.noise])

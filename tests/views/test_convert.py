@@ -291,5 +291,5 @@ def test_a_view_that_no_sample_has_is_told():
         as_views(arrays, present=np.array([[True, False]] * 4))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        as_views(arrays, present=np.array([[True, False]] * 4), warn_of_constant=False)
+        as_views(arrays, present=np.array([[True, False]] * 4), warn=False)
         as_views(arrays, present=np.array([[True, False], [True, True]] * 2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -14,6 +13,7 @@ import scipy.sparse as sp
 from manyview import MMC, Views
 from manyview.datasets import Dataset
 from manyview.datasets.join import first_few
+from manyview.warn import warn_user
 
 __all__ = ["as_fitted"]
 
@@ -123,4 +123,4 @@ def _counted(names: list[str], what: str) -> str:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=3)
+    warn_user(message)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -159,5 +160,5 @@ class _Bytes:
 
     def close(self) -> None:
         if self._bar is not None:
-            self._bar.__exit__(None, None, None)
+            self._bar.__exit__(*sys.exc_info())
             self._bar = None

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ from manyview.datasets.assemble import assemble
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.join import first_few, join
 from manyview.datasets.tables import SEPARATORS, SUFFIXES, column_names, read_column, read_table
+from manyview.warn import warn_user
 
 __all__ = ["read_folder"]
 
@@ -40,11 +40,9 @@ def read_folder(
     if joined.present is not None:
         for table, here in zip(tables, joined.present.T, strict=True):
             if not here.all():
-                warnings.warn(
+                warn_user(
                     f"{path}: {table.source} lacks {np.sum(~here)} of {len(here)} ids "
-                    f"({first_few(joined.ids[~here].tolist())}): these samples lack the view",
-                    UserWarning,
-                    stacklevel=3,
+                    f"({first_few(joined.ids[~here].tolist())}): these samples lack the view"
                 )
     y = None
     if label_file is not None:
@@ -52,19 +50,15 @@ def read_folder(
         everywhere = {i for table in tables for i in table.ids.tolist()}
         unknown = [i for i in known if i not in everywhere]
         if unknown:
-            warnings.warn(
+            warn_user(
                 f"{path}: {label_file.name} has labels for {len(unknown)} ids that no view has "
-                f"({first_few(unknown)})",
-                UserWarning,
-                stacklevel=3,
+                f"({first_few(unknown)})"
             )
         unlabelled = [i for i in joined.ids.tolist() if i not in known]
         if unlabelled:
-            warnings.warn(
+            warn_user(
                 f"{path}: {label_file.name} has no label for {len(unlabelled)} of "
-                f"{len(joined.ids)} ids ({first_few(unlabelled)}): classes are left out",
-                UserWarning,
-                stacklevel=3,
+                f"{len(joined.ids)} ids ({first_few(unlabelled)}): classes are left out"
             )
         else:
             y = _labels_of(joined.ids, known)

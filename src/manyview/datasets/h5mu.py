@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import warnings
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from manyview.datasets.assemble import assemble
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.hdf5 import attribute, is_group, listed, member, opened, text
 from manyview.datasets.join import Table, first_few, join
+from manyview.warn import warn_user
 
 __all__ = ["read_h5mu"]
 
@@ -34,7 +34,7 @@ def read_h5mu(path: Path, *, labels: str | None = None, samples: str = "all") ->
         joined = join(tables, samples=samples, order=order)
         y = _labels(file, modalities, labels, joined.ids)
     if isinstance(y, str):
-        warnings.warn(f"{path}: {y}", UserWarning, stacklevel=3)
+        warn_user(f"{path}: {y}")
     return assemble(
         joined.arrays,
         view_names=[table.name for table in tables],

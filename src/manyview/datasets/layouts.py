@@ -8,7 +8,6 @@ half a dozen names.
 from __future__ import annotations
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Mapping
 from typing import Any
@@ -20,6 +19,7 @@ import scipy.sparse as sp
 from manyview.datasets.assemble import assemble
 from manyview.datasets.cells import cell_strings, described, is_cell, is_matrix, unpacked
 from manyview.datasets.dataset import Dataset
+from manyview.warn import warn_user
 
 __all__ = ["find_dataset"]
 
@@ -80,11 +80,9 @@ def _find_labels(variables: Mapping[str, Any]) -> tuple[str | None, npt.NDArray[
             return key, labels
     for key in _sorted_by(variables, _LABELS):
         if not _is_second_view(key, variables[key]):
-            warnings.warn(
+            warn_user(
                 f"variable {key!r} {described(variables[key])} is left out: it does not hold one "
-                "label a sample",
-                UserWarning,
-                stacklevel=5,
+                "label a sample"
             )
     return None, None
 
@@ -123,11 +121,7 @@ def _labels_in_cell(key: str, items: list[Any]) -> npt.NDArray[Any] | None:
     if all(labels is not None and labels.size == 1 for labels in found):
         return np.concatenate([labels for labels in found if labels is not None])
     if any(labels is None or not np.array_equal(labels, first) for labels in found):
-        warnings.warn(
-            f"the labels in {key!r} differ from view to view: the first view's are taken",
-            UserWarning,
-            stacklevel=7,
-        )
+        warn_user(f"the labels in {key!r} differ from view to view: the first view's are taken")
     return first
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 from manyview.engine.dask_tasks import Part
 from manyview.views import Views
 from manyview.views.container import listed
+from manyview.warn import warn_user
 
 __all__ = ["aligned", "by_block", "parts_of"]
 
@@ -24,12 +24,10 @@ def aligned(views: Views) -> list[Any]:
         if array.chunks[0] != first.chunks[0]
     ]
     if differing:
-        warnings.warn(
+        warn_user(
             f"view(s) {listed(differing)} have other chunks of rows than view "
             f"{views.names[0]!r} and are rechunked to its; rechunk them before, or load them so, "
-            "to save that work in every pass",
-            UserWarning,
-            stacklevel=6,
+            "to save that work in every pass"
         )
     return [first, *(array.rechunk({0: first.chunks[0]}) for array in others)]
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-import warnings
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from manyview.mmc.archive import Form
 from manyview.mmc.checkpoint import Checkpoint, Identity, captured
 from manyview.mmc.fit import Fitted, Problem
 from manyview.mmc.model import Factors
+from manyview.warn import warn_user
 
 __all__ = ["CheckpointFile"]
 
@@ -99,11 +99,9 @@ class CheckpointFile:
             )
         if damage is not None:
             _copy(previous, path)
-            warnings.warn(
+            warn_user(
                 f"checkpoint {str(path)!r} cannot be used: {damage}. The fit goes on from the one "
-                f"before it, {str(previous)!r}, after {len(found.objective)} sweeps",
-                UserWarning,
-                stacklevel=3,
+                f"before it, {str(previous)!r}, after {len(found.objective)} sweeps"
             )
         return found
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable
 from copy import copy
 from numbers import Integral, Real
@@ -45,6 +44,7 @@ from manyview.mmc.readout import predict_samples
 from manyview.mmc.remarks import remark_on
 from manyview.progress import ProgressBar
 from manyview.views import Views, check_scale, first_frame
+from manyview.warn import warn_user
 
 __all__ = ["MMC"]
 
@@ -303,7 +303,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         message = remark_on(self, best.fitted, checked, interrupted=interrupted)
         if message is not None:
             kind = InterruptWarning if interrupted else ConvergenceWarning
-            warnings.warn(message, kind, stacklevel=2)
+            warn_user(message, kind)
         return self
 
     def predict(self, views: Any) -> npt.NDArray[np.intp]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +12,7 @@ import scipy.sparse as sp
 
 from manyview.views.container import Array, Views, listed
 from manyview.views.places import place_of, value_range
+from manyview.warn import warn_user
 
 __all__ = [
     "ROUNDING_OF_MEAN",
@@ -26,6 +26,7 @@ __all__ = [
     "has_equal_rows",
     "position",
     "size_within_range",
+    "warn_of_numbers",
     "warn_of_single_features",
 ]
 
@@ -33,6 +34,8 @@ ROUNDING_OF_MEAN = 1e-11
 """Part of a feature's mean below which its deviation is rounding: the feature is constant."""
 
 _CHECK_BYTES = 1 << 24
+_FEWEST_NUMBERED = 10  # samples, of which one would call a feature from 1 to 10 their number
+_FIRST_ROWS = 100
 
 
 def check_n_clusters(n_clusters: int, views: Views) -> None:
@@ -139,11 +142,27 @@ def check_values(name: str, array: Array, *, warn: bool) -> None:
             "samples lack a view is said by as_views(..., present=...)"
         )
     if warn and array.shape[0] > 1 and (low == high or has_equal_rows(array)):
-        warnings.warn(
-            f"every sample of view {name!r} is the same: it carries nothing",
-            UserWarning,
-            stacklevel=5,
-        )
+        warn_user(f"every sample of view {name!r} is the same: it carries nothing")
+
+
+def warn_of_numbers(name: str, array: Array, features: npt.NDArray[np.str_] | None) -> None:
+    """Warn of a feature that numbers the samples, in whichever order, as an index in a table does.
+
+    Of arrays in this process only, and not of sparse ones, where nobody would put it.
+    """
+    if place_of(array) != "numpy" or sp.issparse(array) or array.shape[0] < _FEWEST_NUMBERED:
+        return
+    # whole numbers that all differ in the first rows: hardly any other feature has them
+    first = np.sort(array[:_FIRST_ROWS], axis=0)
+    likely = (np.floor(first) == first).all(axis=0) & (first[1:] > first[:-1]).all(axis=0)
+    for d in np.flatnonzero(likely):
+        column = np.sort(array[:, d])
+        if (np.diff(column) == 1).all():
+            shown = str(d) if features is None else repr(str(features[d]))
+            warn_user(
+                f"view {name!r}: feature {shown} numbers the samples, {int(column[0])} to "
+                f"{int(column[-1])}; leave it out unless it was measured: clusters may follow it"
+            )
 
 
 def _whole_range(array: Array) -> tuple[float, float]:
@@ -211,11 +230,9 @@ def warn_of_single_features(views: Views) -> None:
             array = array[views.present[:, v]]
         low, high = _whole_range(array)
         if low < high and (low > 0 or high < 0):
-            warnings.warn(
+            warn_user(
                 f"view {name!r} is one feature of one sign: with normalize='rows' every sample of "
-                "it is the same, and it carries nothing; use normalize='columns'",
-                UserWarning,
-                stacklevel=4,
+                "it is the same, and it carries nothing; use normalize='columns'"
             )
 
 

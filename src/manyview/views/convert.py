@@ -6,7 +6,6 @@ only when they are in another format.
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -22,11 +21,13 @@ from manyview.views.checks import (
     check_values,
     position,
     size_within_range,
+    warn_of_numbers,
 )
 from manyview.views.collections import blanked_collection, check_collection
 from manyview.views.container import Array, Views, listed
 from manyview.views.places import dtype_of, place_of, value_range
 from manyview.views.tensors import as_tensor_view, blanked_tensor
+from manyview.warn import warn_user
 
 __all__ = ["as_views", "first_frame"]
 
@@ -36,7 +37,7 @@ def as_views(
     *,
     present: npt.ArrayLike | None = None,
     min_samples: int = 1,
-    warn_of_constant: bool = True,
+    warn: bool = True,
 ) -> Views:
     """Check what the caller calls views and return them as :class:`Views`.
 
@@ -50,8 +51,8 @@ def as_views(
         whatever that row holds, be it NaN.
     min_samples : int, default=1
         Fewest samples that will do.
-    warn_of_constant : bool, default=True
-        Whether to warn of a view all of whose entries are equal.
+    warn : bool, default=True
+        Whether to warn of a view that carries nothing, and of a feature that numbers the samples.
 
     Returns
     -------
@@ -75,7 +76,7 @@ def as_views(
     gathered = views if isinstance(views, Views) else _gathered(views)
     if present is not None:
         gathered = replace(gathered, present=np.asarray(present), checked=False)
-    checked = gathered if gathered.checked else _checked(gathered, warn_of_constant)
+    checked = gathered if gathered.checked else _checked(gathered, warn)
     if checked.n_samples < min_samples:
         raise ValueError(
             f"received {checked.n_samples} sample(s) in view {checked.names[0]!r}; "
@@ -92,7 +93,7 @@ def _gathered(views: Any) -> Views:
     return Views(arrays, tuple(name for name, _ in items), feature_names, named=named)
 
 
-def _checked(views: Views, warn_of_constant: bool) -> Views:
+def _checked(views: Views, warn: bool) -> Views:
     check_rows(views)
     arrays, present = list(views.arrays), views.present
     if present is not None:
@@ -104,12 +105,12 @@ def _checked(views: Views, warn_of_constant: bool) -> Views:
             for v, array in enumerate(arrays)
         ]
         for name, here in zip(views.names, present.T, strict=True):
-            if warn_of_constant and not here.any():
-                warnings.warn(
-                    f"no sample has view {name!r}: it carries nothing", UserWarning, stacklevel=4
-                )
-    for name, array in zip(views.names, arrays, strict=True):
-        check_values(name, array, warn=warn_of_constant)
+            if warn and not here.any():
+                warn_user(f"no sample has view {name!r}: it carries nothing")
+    for name, array, features in zip(views.names, arrays, views.feature_names, strict=True):
+        check_values(name, array, warn=warn)
+        if warn:
+            warn_of_numbers(name, array, features)
     return replace(views, arrays=tuple(arrays), present=present, checked=True)
 
 
