@@ -14,10 +14,11 @@ from benchmarks.measure import Measurement, data_dir
 from manyview import as_views
 from manyview.datasets import make_views, read_views
 from manyview.engine import LocalEngine
-from manyview.mmc.fit import Problem, fit
+from manyview.mmc.fit import fit
 from manyview.mmc.indicator import OrthogonalIndicator
 from manyview.mmc.model import Factors, project_all
 from manyview.mmc.penalty import RowSparse
+from manyview.mmc.sweep import Problem
 
 GAMMA = 0.01
 RANK = 20

@@ -22,6 +22,7 @@ from manyview.datasets import make_views
 from manyview.iterate import InterruptWarning
 from manyview.mmc import checkpoint_file
 from manyview.mmc import fit as sweeps
+from manyview.mmc import sweep as steps
 
 OPTIONS = {"n_clusters": 3, "random_state": 0, "max_iter": 7, "tol": 0.0, "patience": None}
 
@@ -43,7 +44,7 @@ def fitted(views, **options):
 
 def crash_in_sweep(monkeypatch, sweep, error=CrashError):
     """Let a fit fail in the middle of a sweep."""
-    real, calls = sweeps.updated_cluster_factor, []
+    real, calls = steps.updated_cluster_factor, []
 
     def failing(*args, **options):
         calls.append(1)
@@ -51,7 +52,7 @@ def crash_in_sweep(monkeypatch, sweep, error=CrashError):
             raise error
         return real(*args, **options)
 
-    monkeypatch.setattr(sweeps, "updated_cluster_factor", failing)
+    monkeypatch.setattr(steps, "updated_cluster_factor", failing)
 
 
 def crashed(monkeypatch, views, sweep=4, **options):
@@ -62,13 +63,13 @@ def crashed(monkeypatch, views, sweep=4, **options):
 
 
 def sweeps_made(monkeypatch):
-    made, real = [], sweeps._sweep
+    made, real = [], sweeps.sweep
 
     def counting(*args):
         made.append(1)
         return real(*args)
 
-    monkeypatch.setattr(sweeps, "_sweep", counting)
+    monkeypatch.setattr(sweeps, "sweep", counting)
     return made
 
 
@@ -537,13 +538,13 @@ KILLED = """
     import numpy as np
     from manyview import MMC
     from manyview.mmc import fit as sweeps
-    real = sweeps._sweep
+    real = sweeps.sweep
 
     def slow(*args):
         time.sleep(0.05)
         return real(*args)
 
-    sweeps._sweep = slow
+    sweeps.sweep = slow
     warnings.simplefilter("ignore")
     with np.load(sys.argv[1]) as views:
         views = [views["a"], views["b"]]

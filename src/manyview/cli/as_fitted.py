@@ -50,10 +50,12 @@ def as_fitted(dataset: Dataset, model: MMC) -> Views:
         return views  # for predict to refuse
     unknown = [name for name in views.names if name not in known]
     if unknown:
-        _warn(f"the model does not know {_counted(unknown, 'view')}: left out")
+        warn_user(f"the model does not know {_counted(unknown, 'view')}: left out")
     lacking = [name for name in known if name not in views.names]
     if lacking:
-        _warn(f"there is no {' and no '.join(f'view {name!r}' for name in lacking)}: all lack it")
+        warn_user(
+            f"there is no {' and no '.join(f'view {name!r}' for name in lacking)}: all lack it"
+        )
     arrays: list[Any] = []
     feature_names: list[Names | None] = []
     present = np.ones((views.n_samples, len(known)), dtype=np.bool_)
@@ -101,7 +103,9 @@ def _order(view: str, given: Names, known: Names) -> npt.NDArray[np.intp] | None
         )
     unknown = sorted(set(places) - set(known.tolist()), key=places.__getitem__)
     if unknown:
-        _warn(f"view {view!r}: the model does not know {_counted(unknown, 'feature')}: left out")
+        warn_user(
+            f"view {view!r}: the model does not know {_counted(unknown, 'feature')}: left out"
+        )
     return np.array([places[name] for name in known.tolist()], dtype=np.intp)
 
 
@@ -120,7 +124,3 @@ def _counted(names: list[str], what: str) -> str:
     if len(names) == 1:
         return f"{what} {names[0]!r}"
     return f"{len(names)} {what}s ({first_few(names)})"
-
-
-def _warn(message: str) -> None:
-    warn_user(message)

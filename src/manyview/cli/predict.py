@@ -46,8 +46,9 @@ def predict_file(
     check_targets(sources, {"--out": out}, written=("--out",), force=force)
     model = read_model(saved)
     with warnings.catch_warnings():
-        # samples to come may be alike in a view
+        # samples to come may be alike in a view; what numbers them the model was warned of
         warnings.filterwarnings("ignore", "every sample of view .* is the same", UserWarning)
+        warnings.filterwarnings("ignore", ".* numbers the samples", UserWarning)
         dataset = find_dataset(data, classes=classes, id_column=id_column)
     if not quiet:
         new_console(stderr=True).print(described(dataset.name, dataset.views))

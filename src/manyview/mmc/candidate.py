@@ -11,10 +11,12 @@ from manyview.engine import Engine
 from manyview.engine.arrays import Array, to_numpy
 from manyview.linalg.partition import effective_clusters
 from manyview.mmc.checkpoint_file import CheckpointFile
-from manyview.mmc.fit import Fitted, Problem, carry_on, refit
+from manyview.mmc.fit import Fitted, carry_on
 from manyview.mmc.kmeans import cluster_sizes
 from manyview.mmc.model import Factors
 from manyview.mmc.readout import Readout
+from manyview.mmc.refit import refit
+from manyview.mmc.sweep import Problem
 from manyview.progress import ProgressBar
 
 __all__ = ["Candidate", "best_of", "carried_through"]

@@ -19,9 +19,10 @@ import scipy.sparse as sp
 
 from manyview.engine import Engine, RowView
 from manyview.engine.arrays import to_numpy
-from manyview.mmc.fit import Fitted, Problem
+from manyview.mmc.fit import Fitted
 from manyview.mmc.indicator import OrthogonalIndicator
 from manyview.mmc.model import Factors, project_all
+from manyview.mmc.sweep import Problem
 from manyview.views import Views
 
 __all__ = ["Checkpoint", "Identity", "captured", "deciding", "identity_of", "resumed"]

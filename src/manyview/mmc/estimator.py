@@ -27,7 +27,7 @@ from manyview.mmc.checkpoint import Checkpoint, deciding, identity_of, resumed
 from manyview.mmc.checkpoint_file import CheckpointFile
 from manyview.mmc.defaults import default_gamma, default_rank
 from manyview.mmc.explain import Combination, explained
-from manyview.mmc.fit import Fitted, Problem, begin
+from manyview.mmc.fit import Fitted, begin
 from manyview.mmc.indicator import Indicator, indicator_named
 from manyview.mmc.init import (
     as_labels,
@@ -42,6 +42,7 @@ from manyview.mmc.model import Factors
 from manyview.mmc.penalty import penalty_named
 from manyview.mmc.readout import predict_samples
 from manyview.mmc.remarks import remark_on
+from manyview.mmc.sweep import Problem
 from manyview.progress import ProgressBar
 from manyview.views import Views, check_scale, first_frame
 from manyview.warn import warn_user

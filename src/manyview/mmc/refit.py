@@ -1,0 +1,58 @@
+"""Factors for samples that were not there: the features that are left, weighted anew."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from manyview.engine import Engine
+from manyview.mmc.defaults import default_gamma
+from manyview.mmc.fit import Fitted
+from manyview.mmc.model import Factors, Moments
+from manyview.mmc.penalty import Frobenius
+from manyview.mmc.sweep import STATE, Problem, balanced, cluster_step, factor_steps, go_back
+
+__all__ = ["refit"]
+
+REFIT_STRENGTH = 30.0  # of all penalties together, beside one that leaves room for labels to move
+REFITS = 8  # with ever weaker penalties, at most
+
+
+def refit(engine: Engine, problem: Problem, fitted: Fitted) -> tuple[Factors, Moments]:
+    """Return factors for samples that were not there: the same features, weighted anew.
+
+    A row-sparse penalty finds the features; of those that say the same it keeps few, and fits
+    the samples at hand with them closer than others. So the features that are left are fitted
+    to the indicator once more, in one sweep with the squared norm as the penalty. The cluster
+    factor is fitted first, as it costs nothing. Where that leaves less than half of what the
+    model explains, or explains less than three quarters of the indicator where the model is
+    constant, the penalty is too strong for these features, and a tenth of it is tried. After some
+    of these, and by an interrupt, the factors are left as they are.
+    """
+    if problem.penalty.degree == Frobenius.degree:
+        return fitted.factors, fitted.moments
+    whole = engine.snapshot(*STATE)
+    ridge = Frobenius()
+    gamma = default_gamma(engine, ridge, fitted.factors.clusters.shape[0])
+    gamma *= REFIT_STRENGTH / (len(fitted.factors.views) + 1)
+    asked = 0.75 if fitted.is_constant else 0.5 * fitted.explained
+    try:
+        for weakened in range(REFITS):
+            weaker = replace(problem, penalty=ridge, gamma=gamma / 10.0**weakened)
+            factors, moments = _fitted_anew(engine, weaker, fitted.factors, fitted.moments)
+            if moments.explained(factors.clusters) >= asked:
+                return factors, moments
+            go_back(engine, fitted.factors, whole)
+    except KeyboardInterrupt:
+        fitted.interrupted = True
+        go_back(engine, fitted.factors, whole)
+    return fitted.factors, fitted.moments
+
+
+def _fitted_anew(
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments
+) -> tuple[Factors, Moments]:
+    """Return factors after one sweep without the indicator, the cluster factor first."""
+    factors, moments = balanced(engine, problem, factors, moments)
+    factors = cluster_step(problem, factors, moments)
+    factors, moments = balanced(engine, problem, factors, moments)
+    return factor_steps(engine, problem, factors, moments)

@@ -1,0 +1,188 @@
+"""One sweep: every view factor, the cluster factor, the indicator. None of them raises J."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from manyview.engine import Block, Engine, Update
+from manyview.engine.arrays import as_dtype, namespace, to_numpy
+from manyview.mmc.indicator import Indicator
+from manyview.mmc.model import (
+    Factors,
+    Moments,
+    balancing_scales,
+    objective,
+    project_all,
+    project_kernel,
+)
+from manyview.mmc.penalty import Penalty
+from manyview.mmc.updates import updated_cluster_factor, updated_view_factor
+
+__all__ = [
+    "STATE",
+    "Problem",
+    "balanced",
+    "cluster_step",
+    "factor_steps",
+    "go_back",
+    "sweep",
+    "value_of",
+]
+
+CG_STEPS = 30
+NEGLIGIBLE = 5.0  # times `tol`: gains of a step of conjugate gradients that are not followed up
+STATE = ("indicator", "labels")
+"""What a sweep changes in the blocks beside projections, which follow from the factors."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What is minimised, and how far.
+
+    Attributes
+    ----------
+    penalty : Penalty
+    gamma : float
+        Weight of the penalty.
+    indicator : Indicator
+    max_iter : int
+        Most sweeps.
+    tol : float
+        Stop when a sweep lowers the objective by less than this part of it. Conjugate gradients
+        end with a step that lowers it by less than five times as much.
+    patience : int or None
+        Stop when the indicator has settled in this number of sweeps, one after another.
+    cg_steps : int
+        Most steps of conjugate gradients for each view factor in each sweep.
+    """
+
+    penalty: Penalty
+    gamma: float
+    indicator: Indicator
+    max_iter: int
+    tol: float
+    patience: int | None = None
+    cg_steps: int = CG_STEPS
+
+
+def sweep(
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments
+) -> tuple[Factors, Moments, float]:
+    """Return factors and moments after a sweep, and the part of the indicator that changed."""
+    factors, moments = factor_steps(engine, problem, factors, moments)
+    engine.update(_remember_kernel)
+    renewed = problem.indicator.update(engine, factors, moments)
+    if renewed is moments:
+        engine.forget("previous")
+        return factors, moments, 0.0
+    (overlap,) = engine.update(_overlap_kernel)
+    return factors, renewed, 1.0 - float(overlap) / factors.clusters.shape[0]
+
+
+def _remember_kernel(block: Block) -> Update:
+    return {"previous": block.state["indicator"]}, ()
+
+
+def _overlap_kernel(block: Block) -> Update:
+    products = as_dtype(block.state["previous"] * block.state["indicator"], np.float64)
+    return {"previous": None}, (namespace(products).sum(products),)
+
+
+def factor_steps(
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments
+) -> tuple[Factors, Moments]:
+    """Update the view factors one after the other, then the cluster factor, and balance them."""
+    for v in range(len(factors.views)):
+        factors, moments = _view_step(engine, problem, factors, moments, v)
+        _drop_features(engine, v, factors)
+    return balanced(engine, problem, cluster_step(problem, factors, moments), moments)
+
+
+def cluster_step(problem: Problem, factors: Factors, moments: Moments) -> Factors:
+    """Update the cluster factor, which takes no pass over the samples."""
+    improved = factors.with_clusters(
+        updated_cluster_factor(factors, moments, penalty=problem.penalty, gamma=problem.gamma)
+    )
+    # where gamma is next to nothing, the solution may be but rounding
+    better = value_of(problem, improved, moments) <= value_of(problem, factors, moments)
+    return improved if better else factors
+
+
+def balanced(
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments
+) -> tuple[Factors, Moments]:
+    """Make the penalties of the factors equal: the same model at a lower objective.
+
+    Alternating updates bring this about too, but slowly: they shrink one factor at a time while
+    the others hold it in place.
+    """
+    scales = balancing_scales(factors, problem.penalty)
+    engine.rescale("projections", scales[:-1])
+    return factors.scaled(scales), moments.scaled(float(np.prod(scales[:-1])))
+
+
+def value_of(problem: Problem, factors: Factors, moments: Moments) -> float:
+    """Return the objective."""
+    return objective(factors, moments, problem.penalty, problem.gamma)
+
+
+def _view_step(
+    engine: Engine,
+    problem: Problem,
+    factors: Factors,
+    moments: Moments,
+    v: int,
+) -> tuple[Factors, Moments]:
+    """Update one view factor; set rows to zero, or take the step back, if that is lower."""
+    current = factors.views[v]
+    before = value_of(problem, factors, moments)
+    improved = updated_view_factor(
+        engine,
+        factors,
+        v,
+        penalty=problem.penalty,
+        gamma=problem.gamma,
+        columns=engine.moments[v],
+        value=before,
+        steps=problem.cg_steps,
+        negligible=NEGLIGIBLE * problem.tol,
+    )
+    xp = namespace(improved)
+    gone = problem.penalty.vanished(improved, current) & xp.any(improved != 0, axis=1)
+    candidates = [improved]
+    if xp.any(gone):
+        candidates.insert(0, xp.where(gone[:, None], xp.zeros_like(improved), improved))
+    slack = 16.0 * float(np.finfo(engine.dtype).eps) * factors.clusters.shape[0]
+    for candidate in (*candidates, current):
+        folded = engine.scalings[v].fold(candidate)
+        trial = factors.with_view(v, candidate)
+        trial_moments = Moments.of(engine.update(project_kernel, v, folded))
+        after = value_of(problem, trial, trial_moments)
+        if after <= before + slack or candidate is current:
+            break
+    return trial, trial_moments
+
+
+def _drop_features(engine: Engine, v: int, factors: Factors) -> None:
+    """Let features whose rows are zero leave the work, where a copy of the rest is small."""
+    features = np.any(to_numpy(factors.views[v])[:-1], axis=1)
+    held = engine.scalings[v].active
+    count = int(features.sum())
+    if 2 * count > (features.size if held is None else held.size):
+        return
+    n_views, rank, n_clusters = len(factors.views), *factors.clusters.shape[::-1]
+    # all copies together stay within twice what the projections and the indicator take
+    spare = 2 * engine.n_samples * (rank + n_clusters / n_views)
+    if engine.restricted_size(v, features) <= spare:
+        engine.restrict(v, np.flatnonzero(features))
+
+
+def go_back(engine: Engine, factors: Factors, whole: list[dict[str, Any]]) -> None:
+    """Bring the blocks back to where the last whole sweep left them."""
+    engine.restore(whole)
+    for v in range(len(factors.views)):
+        engine.restrict(v, None)
+    project_all(engine, factors.views)
