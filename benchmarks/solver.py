@@ -25,7 +25,7 @@ from manyview.mmc.indicator import DiscreteIndicator
 from manyview.mmc.init import graph_start
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.penalty import RowSparse
-from manyview.mmc.sweep import Problem
+from manyview.mmc.problem import Problem
 
 SWEEPS = 150
 DEFAULT = "mean, variance and penalty; by gain"

@@ -18,7 +18,7 @@ from manyview.mmc.fit import fit
 from manyview.mmc.indicator import OrthogonalIndicator
 from manyview.mmc.model import Factors, project_all
 from manyview.mmc.penalty import RowSparse
-from manyview.mmc.sweep import Problem
+from manyview.mmc.problem import Problem
 
 GAMMA = 0.01
 RANK = 20

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, ClusterMixin
 from sklearn.utils import check_random_state
+from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from manyview.progress import ProgressBar
@@ -19,6 +20,7 @@ from manyview.views import (
     as_views,
     check_n_clusters,
     check_same_views,
+    first_index,
     warn_of_single_features,
 )
 
@@ -127,6 +129,18 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         shown = bool(self.verbose)
         with ProgressBar(type(self).__name__, total=total, shown=shown) as bar:
             yield lambda done, value: bar.step(done, f"{word} {value:.6g}")
+
+    def _as_output(self, values: Any, views: Any) -> Any:
+        """Return what `transform` has made of views, with the index of their frames if asked for.
+
+        scikit-learn would look for the index of a single frame.
+        """
+        index = first_index(views)
+        if index is None or _get_output_config("transform", self)["dense"] != "pandas":
+            return values
+        import pandas as pd
+
+        return pd.DataFrame(values, index=index)
 
     def _record_views(self, views: Views) -> None:
         """Record what fit saw, at its end: a fit that fails leaves an earlier one as it was."""

@@ -9,10 +9,14 @@ from pathlib import Path
 
 import sklearn
 
-__all__ = ["warn_user"]
+__all__ = ["ViewWarning", "warn_user"]
 
 # scikit-learn wraps methods of estimators
 _OURS = tuple(f"{Path(file).parent}{os.sep}" for file in (__file__, sklearn.__file__))
+
+
+class ViewWarning(UserWarning):
+    """Views are such that they, or some of their features, may not do what they are there for."""
 
 
 def warn_user(message: str, kind: type[Warning] = UserWarning) -> None:

@@ -335,7 +335,7 @@ def test_an_error_of_the_program_keeps_its_traceback(
     def broken(*args: Any) -> NoReturn:
         raise kind("shapes do not match")
 
-    monkeypatch.setattr("manyview.mmc.sweep.objective", broken)
+    monkeypatch.setattr("manyview.mmc.problem.objective", broken)
     with pytest.raises(kind, match="shapes do not match"):
         run_fit(data, out)
 

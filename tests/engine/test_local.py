@@ -3,9 +3,8 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from threadpoolctl import threadpool_limits
 
-from manyview.engine import LocalEngine, blas_threads, local
+from manyview.engine import LocalEngine, local
 from manyview.engine.block import from_half
 from manyview.views import as_views
 
@@ -204,11 +203,6 @@ def test_half_precision_is_widened_exactly():
     finite = every[np.isfinite(every)]
     np.testing.assert_array_equal(from_half(finite), finite.astype(np.float32))
     np.testing.assert_array_equal(np.signbit(from_half(finite)), np.signbit(finite))
-
-
-def test_threads_by_default_are_those_of_blas():
-    with threadpool_limits(1, user_api="blas"):
-        assert blas_threads() == 1
 
 
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 14, 15, 27, 28, 29, 70, 1001])

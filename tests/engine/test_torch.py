@@ -13,7 +13,8 @@ from threadpoolctl import threadpool_limits
 
 from manyview import MMC, SEC, as_views
 from manyview.datasets import make_views
-from manyview.engine import LocalEngine, arrays, blas_threads
+from manyview.engine import LocalEngine, arrays
+from manyview.engine.threads import _blas_threads
 from manyview.linalg.cg import conjugate_gradients
 from manyview.mmc import init
 
@@ -477,8 +478,8 @@ def test_beside_a_device_the_host_has_few_threads(device, threads):
     engine.device = torch.device(device)
     with threadpool_limits(8):
         with engine.running():
-            assert blas_threads() == threads
-        assert blas_threads() == 8
+            assert _blas_threads() == threads
+        assert _blas_threads() == 8
 
 
 def test_importing_manyview_imports_no_torch():

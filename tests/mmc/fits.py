@@ -12,7 +12,7 @@ from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.model import Moments, interaction, objective
 from manyview.mmc.penalty import Frobenius, RowSparse
-from manyview.mmc.sweep import Problem
+from manyview.mmc.problem import Problem
 
 INDICATORS = {"discrete": DiscreteIndicator, "orthogonal": OrthogonalIndicator}
 PENALTIES = {"l21": RowSparse, "frobenius": Frobenius}

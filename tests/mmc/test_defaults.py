@@ -8,7 +8,7 @@ from manyview.mmc.fit import fit
 from manyview.mmc.indicator import DiscreteIndicator
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.penalty import Frobenius, RowSparse
-from manyview.mmc.sweep import Problem
+from manyview.mmc.problem import Problem
 from manyview.views import as_views
 
 from .conftest import raw_views

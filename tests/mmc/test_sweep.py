@@ -8,7 +8,7 @@ from manyview.mmc.indicator import DiscreteIndicator
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.model import objective
 from manyview.mmc.penalty import RowSparse
-from manyview.mmc.sweep import Problem
+from manyview.mmc.problem import Problem
 
 from .fits import PENALTIES, each_step, run
 

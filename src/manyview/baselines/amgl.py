@@ -119,6 +119,7 @@ class AMGL(EmbeddingClusterer):
     def __init__(
         self,
         n_clusters: int,
+        *,
         n_neighbors: int = 10,
         max_iter: int = 100,
         tol: float = 1e-8,

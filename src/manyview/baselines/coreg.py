@@ -123,6 +123,7 @@ class CoRegSC(EmbeddingClusterer):
     def __init__(
         self,
         n_clusters: int,
+        *,
         regularization: Any = 0.01,
         form: str = "centroid",
         max_iter: int = 10,

@@ -120,6 +120,7 @@ class KCTD(MultiViewClusterer):
     def __init__(
         self,
         n_clusters: int,
+        *,
         rank: int | None = None,
         solver: str = "admm",
         max_iter: int = 200,

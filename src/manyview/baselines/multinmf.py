@@ -135,6 +135,7 @@ class MultiNMF(MultiViewClusterer):
     def __init__(
         self,
         n_clusters: int,
+        *,
         regularization: Any = 0.01,
         n_rounds: int = 10,
         n_inner: int = 30,

@@ -124,6 +124,7 @@ class RMKMC(MultiViewClusterer):
     def __init__(
         self,
         n_clusters: int,
+        *,
         exponent: float = 10**0.5,
         init: str = "random",
         max_iter: int = 100,

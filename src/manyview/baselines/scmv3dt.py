@@ -142,6 +142,7 @@ class SCMV3DT(EmbeddingClusterer):
     def __init__(
         self,
         n_clusters: int,
+        *,
         sparsity: float = 0.1,
         low_rank: float = 0.1,
         construction: str = "pca",

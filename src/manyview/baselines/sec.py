@@ -135,6 +135,7 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer)
     def __init__(
         self,
         n_clusters: int,
+        *,
         mu: float = 1.0,
         gamma: float = 1.0,
         n_neighbors: int = 10,
@@ -234,7 +235,8 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer)
         ndarray of shape (n_samples, n_clusters)
             Embedding, in the scale of ``embedding_``.
         """
-        return self._embedded(views)
+        embedding: Matrix = self._as_output(self._embedded(views), views)
+        return embedding
 
     def _embedded(self, views: Any) -> Matrix:
         checked = self._setup_predict(views)

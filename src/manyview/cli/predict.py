@@ -17,6 +17,7 @@ from manyview.cli.tables import (
     new_console,
     print_parts,
 )
+from manyview.warn import ViewWarning
 
 __all__ = ["predict_file"]
 
@@ -46,9 +47,8 @@ def predict_file(
     check_targets(sources, {"--out": out}, written=("--out",), force=force)
     model = read_model(saved)
     with warnings.catch_warnings():
-        # samples to come may be alike in a view; what numbers them the model was warned of
-        warnings.filterwarnings("ignore", "every sample of view .* is the same", UserWarning)
-        warnings.filterwarnings("ignore", ".* numbers the samples", UserWarning)
+        # samples to come may be alike in a view; of what else there is the fit has told
+        warnings.simplefilter("ignore", ViewWarning)
         dataset = find_dataset(data, classes=classes, id_column=id_column)
     if not quiet:
         new_console(stderr=True).print(described(dataset.name, dataset.views))

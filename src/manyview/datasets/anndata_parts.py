@@ -11,9 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.datasets.compressed import check_compressed
 from manyview.datasets.hdf5 import attribute, content, is_group, member, text
 from manyview.views import Array
+from manyview.views.compressed import check_compressed
 
 __all__ = ["column", "index", "matrix"]
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.labels import encode_labels
-from manyview.views import Array, as_views
+from manyview.views import Array, as_views, unchecked_views
 
 __all__ = ["assemble"]
 
@@ -63,11 +63,11 @@ def assemble(
         raise ValueError(f"{len(view_names)} names for {len(arrays)} views: {list(view_names)}")
     # names that say no more than the position are none: such views may meet others unnamed
     if view_names is None or list(view_names) == names:
-        views = as_views(list(arrays), present=present)
+        views = unchecked_views(list(arrays))
     elif len(set(view_names)) < len(view_names):
         raise ValueError(f"the views are named {list(view_names)}; expected names that differ")
     else:
-        views = as_views(dict(zip(view_names, arrays, strict=True)), present=present)
+        views = unchecked_views(dict(zip(view_names, arrays, strict=True)))
     if feature_names is not None:
         for view, width, features in zip(views.names, views.n_features, feature_names, strict=True):
             if features is not None and features.shape != (width,):
@@ -76,6 +76,7 @@ def assemble(
                     "expected one name a feature"
                 )
         views = replace(views, feature_names=tuple(feature_names))
+    views = as_views(views, present=present)
     if sample_ids is not None and sample_ids.shape != (views.n_samples,):
         raise ValueError(
             f"the ids of samples have shape {sample_ids.shape}; expected one for each of "

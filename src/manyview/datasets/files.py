@@ -155,7 +155,8 @@ def write_views(
         and a column ``Y`` of classes numbered from 1; sparse and half-precision views become
         double there.
     views : Views, list, tuple or dict of array-likes, or Dataset
-        The views, as :func:`manyview.as_views` takes them. A Dataset brings its classes along.
+        The views, in this process, as :func:`manyview.as_views` takes them. A Dataset brings its
+        classes along.
     y : array-like of shape (n_samples,), optional
         Labels, numbers or strings. They are numbered from 0 in sorted order.
     class_names : array-like of str of shape (n_classes,), optional
@@ -192,6 +193,11 @@ def write_views(
             y, class_names = views.y, views.class_names
         name, sample_ids, views = views.name, views.sample_ids, views.views
     checked = as_views(views)
+    if checked.place != "numpy":
+        raise TypeError(
+            f"received views of {checked.place}; expected NumPy or SciPy arrays, or DataFrames: "
+            "bring them to this process first"
+        )
     if y is not None:
         y, class_names = encode_labels(y, checked.n_samples, class_names)
     elif class_names is not None:

@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.datasets.compressed import check_compressed
 from manyview.datasets.extras import extra
 from manyview.datasets.hdf5 import attribute, content, is_group, member, opened, text
+from manyview.views.compressed import check_compressed
 
 __all__ = ["read_variables"]
 

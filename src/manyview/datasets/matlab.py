@@ -13,11 +13,11 @@ import scipy.io
 import scipy.sparse as sp
 
 from manyview.atomic import whole_file
-from manyview.datasets.compressed import check_compressed
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.layouts import find_dataset
 from manyview.datasets.mat5 import check_elements
 from manyview.datasets.mat73 import read_variables
+from manyview.views.compressed import check_compressed
 
 __all__ = ["read_matlab", "write_matlab"]
 

@@ -17,10 +17,10 @@ import scipy.sparse as sp
 
 from manyview.atomic import whole_file
 from manyview.datasets.assemble import assemble
-from manyview.datasets.compressed import check_compressed
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.labels import as_strings
 from manyview.views import Array
+from manyview.views.compressed import check_compressed
 
 __all__ = ["read_native", "write_native"]
 

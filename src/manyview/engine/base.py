@@ -110,6 +110,8 @@ class Engine(ABC):
 
         Found on first use, which has to come before features are left out.
         """
+        if any(scaling.active is not None for scaling in self.scalings):
+            raise RuntimeError("moments of columns were asked for after features were left out")
         return [self._column_moments(v) for v in range(len(self.scalings))]
 
     def _column_moments(self, v: int) -> tuple[Matrix, Matrix]:

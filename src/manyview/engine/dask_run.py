@@ -10,7 +10,8 @@ from typing import Any, Protocol, TypeAlias
 
 import dask
 from dask.base import get_scheduler
-from threadpoolctl import threadpool_limits
+
+from manyview.engine.threads import limited_blas
 
 __all__ = ["Graph", "Ref", "Runner", "runner_for"]
 
@@ -65,7 +66,7 @@ class Here:
 
     def working(self) -> Any:
         """Hold BLAS to one thread in each of those of Dask."""
-        return threadpool_limits(1)
+        return limited_blas(1)
 
 
 class Cluster:

@@ -13,15 +13,15 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from threadpoolctl import threadpool_info, threadpool_limits
 
 from manyview.engine.arrays import Array, to_numpy
 from manyview.engine.base import Engine
 from manyview.engine.block import Block, RowView, Sums, Update, add_sums, rows_of, scale_rows
 from manyview.engine.scaling import Scaling
+from manyview.engine.threads import limited_blas
 from manyview.views import Views
 
-__all__ = ["LocalEngine", "blas_threads"]
+__all__ = ["LocalEngine"]
 
 T = TypeVar("T")
 Matrix = npt.NDArray[np.floating[Any]]
@@ -93,7 +93,7 @@ class LocalEngine(Engine):
         if self._n_threads == 1 or len(self.blocks) == 1:
             yield
             return
-        with threadpool_limits(1), ThreadPoolExecutor(self._n_threads) as self._pool:
+        with limited_blas(1), ThreadPoolExecutor(self._n_threads) as self._pool:
             try:
                 yield
             finally:
@@ -175,12 +175,6 @@ class LocalEngine(Engine):
         if pool is None:
             return map(function, self.blocks)
         return _in_turn(pool, function, self.blocks, ahead=2 * self._n_threads)
-
-
-def blas_threads() -> int:
-    """Return how many threads BLAS would use, as the caller and the environment have it."""
-    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    return max((int(pool["num_threads"]) for pool in pools), default=1)
 
 
 def _in_turn(

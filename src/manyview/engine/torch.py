@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,14 +11,14 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 import torch
-from threadpoolctl import threadpool_limits
 from torch.nn.functional import linear
 
 from manyview.engine.arrays import Array, placed_like, product_over_rows, to_numpy
 from manyview.engine.block import Block, RowView, Sums, Update
-from manyview.engine.local import LocalEngine, blas_threads
+from manyview.engine.local import LocalEngine
 from manyview.engine.scaling import Folded, Pulled, Scaling
 from manyview.engine.sparse_rows import SparseRows
+from manyview.engine.threads import blas_threads, limited_blas
 from manyview.views import Views
 
 __all__ = ["TensorRows", "TorchEngine"]
@@ -135,8 +135,9 @@ class TorchEngine(LocalEngine):
     @contextmanager
     def running(self) -> Iterator[None]:
         """Hold what the work needs: no graph is recorded, and the host has few threads."""
-        few = None if self.device.type == "cpu" else min(_HOST_THREADS, blas_threads())
-        with torch.no_grad(), threadpool_limits(few):
+        on_host = self.device.type == "cpu"
+        few = nullcontext() if on_host else limited_blas(min(_HOST_THREADS, blas_threads()))
+        with torch.no_grad(), few:
             yield
 
     def sum(self, kernel: Callable[..., Sums], *args: Any) -> Sums:

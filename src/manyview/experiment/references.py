@@ -51,6 +51,7 @@ class _Beside(MultiViewClusterer, ABC):
     def __init__(
         self,
         n_clusters: int,
+        *,
         normalize: str | None = "rows",
         random_state: Any = None,
         verbose: int = 0,

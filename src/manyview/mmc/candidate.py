@@ -14,9 +14,9 @@ from manyview.mmc.checkpoint_file import CheckpointFile
 from manyview.mmc.fit import Fitted, carry_on
 from manyview.mmc.kmeans import cluster_sizes
 from manyview.mmc.model import Factors
+from manyview.mmc.problem import Problem
 from manyview.mmc.readout import Readout
 from manyview.mmc.refit import refit
-from manyview.mmc.sweep import Problem
 from manyview.progress import ProgressBar
 
 __all__ = ["Candidate", "best_of", "carried_through"]

@@ -22,7 +22,7 @@ from manyview.engine.arrays import to_numpy
 from manyview.mmc.fit import Fitted
 from manyview.mmc.indicator import OrthogonalIndicator
 from manyview.mmc.model import Factors, project_all
-from manyview.mmc.sweep import Problem
+from manyview.mmc.problem import Problem
 from manyview.views import Views
 
 __all__ = ["Checkpoint", "Identity", "captured", "deciding", "identity_of", "resumed"]
@@ -145,7 +145,7 @@ def deciding(parameters: Mapping[str, Any], rng: np.random.Generator) -> dict[st
     """
     values = {name: value for name, value in parameters.items() if name not in _WITHOUT_EFFECT}
     if not isinstance(values.get("init", ""), str):
-        values["init"] = f"array {_digest(np.asarray(values['init']))}"
+        values["init"] = f"array {_digest(to_numpy(values['init']))}"
     if isinstance(values["random_state"], np.random.RandomState):
         values["random_state"] = f"RandomState {rng.bit_generator.state['state']['state']:x}"
     elif not isinstance(values["random_state"], Integral):

@@ -21,7 +21,7 @@ from manyview.mmc.archive import Form
 from manyview.mmc.checkpoint import Checkpoint, Identity, captured
 from manyview.mmc.fit import Fitted
 from manyview.mmc.model import Factors
-from manyview.mmc.sweep import Problem
+from manyview.mmc.problem import Problem
 from manyview.warn import warn_user
 
 __all__ = ["CheckpointFile"]

@@ -9,7 +9,7 @@ import numpy as np
 from manyview.engine import Engine
 from manyview.mmc.penalty import Penalty
 
-__all__ = ["default_gamma", "default_rank"]
+__all__ = ["default_gamma", "default_rank", "view_choices"]
 
 
 def default_gamma(engine: Engine, penalty: Penalty, n_clusters: int) -> float:
@@ -51,5 +51,9 @@ def default_rank(n_clusters: int, n_views: int, order: int | None) -> int:
     cannot tell them apart, and a second one lets a cluster have two parts. Where columns are
     given to some of the views only, each choice of views has as many.
     """
-    choices = comb(n_views, min(order or n_views, n_views))
-    return max(20, 2 * n_clusters) * choices
+    return max(20, 2 * n_clusters) * view_choices(n_views, order)
+
+
+def view_choices(n_views: int, order: int | None) -> int:
+    """Return in how many ways `order` of the views, or all, can be chosen."""
+    return comb(n_views, min(order or n_views, n_views))

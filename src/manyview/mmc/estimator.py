@@ -7,7 +7,7 @@ from copy import copy
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ from joblib import effective_n_jobs
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
 from manyview.base import MultiViewClusterer
@@ -25,7 +24,7 @@ from manyview.iterate import InterruptWarning
 from manyview.mmc.candidate import Candidate, best_of
 from manyview.mmc.checkpoint import Checkpoint, deciding, identity_of, resumed
 from manyview.mmc.checkpoint_file import CheckpointFile
-from manyview.mmc.defaults import default_gamma, default_rank
+from manyview.mmc.defaults import default_gamma, default_rank, view_choices
 from manyview.mmc.explain import Combination, explained
 from manyview.mmc.fit import Fitted, begin
 from manyview.mmc.indicator import Indicator, indicator_named
@@ -40,11 +39,11 @@ from manyview.mmc.init import (
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.model import Factors
 from manyview.mmc.penalty import penalty_named
+from manyview.mmc.problem import Problem
 from manyview.mmc.readout import predict_samples
 from manyview.mmc.remarks import remark_on
-from manyview.mmc.sweep import Problem
 from manyview.progress import ProgressBar
-from manyview.views import Views, check_scale, first_frame
+from manyview.views import Views, check_scale
 from manyview.warn import warn_user
 
 __all__ = ["MMC"]
@@ -71,8 +70,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     n_clusters : int
         Number of clusters, K.
     rank : int, optional
-        Rank of the weight tensor, R, at least `n_clusters`. By default ``max(20, 2 K)``, and as
-        many for each choice of `order` views where that is not all of them.
+        Rank of the weight tensor, R, at least `n_clusters` for each choice of `order` views, of
+        which there is one where `order` is not given. By default ``max(20, 2 K)`` for each.
     gamma : float, optional
         Weight of the penalty. By default it follows from the data, so that their scale does not
         matter (:func:`manyview.mmc.defaults.default_gamma`): about 0.01, which the paper has.
@@ -203,6 +202,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     def __init__(
         self,
         n_clusters: int,
+        *,
         rank: int | None = None,
         gamma: float | None = None,
         penalty: str = "l21",
@@ -300,7 +300,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             )
         self._record_views(checked)
         self._mean_rows = mean_rows
-        self._record(best, engine, problem, interrupted)
+        self._record(best, engine, problem)
         message = remark_on(self, best.fitted, checked, interrupted=interrupted)
         if message is not None:
             kind = InterruptWarning if interrupted else ConvergenceWarning
@@ -337,14 +337,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ndarray of shape (n_samples, n_clusters)
             How far each sample belongs to each cluster, in the scale of ``indicator_``.
         """
-        prediction: Matrix = self._predicted(views, "prediction")
-        frame = first_frame(views)
-        if frame is None or _get_output_config("transform", self)["dense"] != "pandas":
-            return prediction
-        import pandas as pd
-
-        # scikit-learn would look for the index of a single frame
-        return cast(Matrix, pd.DataFrame(prediction, index=frame.index))
+        prediction: Matrix = self._as_output(self._predicted(views, "prediction"), views)
+        return prediction
 
     def explain(
         self,
@@ -459,6 +453,13 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                 f"rank={self.rank} is less than n_clusters={self.n_clusters}: the prediction has "
                 "at most that rank, and an indicator of as many clusters cannot be fitted"
             )
+        choices = view_choices(n_views, self.order)
+        if self.rank < self.n_clusters * choices:
+            raise ValueError(
+                f"rank={self.rank} with order={self.order}: {choices} choices of {self.order} of "
+                f"the {n_views} views ask for a rank of at least n_clusters times as many, "
+                f"{self.n_clusters * choices}, or some would take no part"
+            )
         return int(self.rank)
 
     def _first(
@@ -495,7 +496,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         if given is not None and self.indicator == "orthogonal":
             engine.scatter("indicator", given.astype(engine.dtype))
 
-    def _record(self, best: Candidate, engine: Engine, problem: Problem, interrupted: bool) -> None:
+    def _record(self, best: Candidate, engine: Engine, problem: Problem) -> None:
         fitted = best.fitted
         self.labels_ = best.labels
         self.indicator_ = best.indicator

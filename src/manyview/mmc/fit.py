@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 
 from manyview.engine import Engine
 from manyview.mmc.model import NEXT_TO_NOTHING, Factors, Moments, project_all
-from manyview.mmc.sweep import STATE, Problem, balanced, go_back, sweep, value_of
+from manyview.mmc.problem import Problem
+from manyview.mmc.sweep import STATE, balanced, go_back, sweep
 
 __all__ = ["Fitted", "begin", "carry_on", "fit"]
 
@@ -107,14 +108,14 @@ def carry_on(
     Fitted
         Where the sweeps have come to.
     """
-    previous = value_of(problem, fitted.factors, fitted.moments)
+    previous = problem.value(fitted.factors, fitted.moments)
     if fitted.objective:
         previous = fitted.objective[-1]
     whole = engine.snapshot(*STATE)
     try:
         while len(fitted.objective) < problem.max_iter and not fitted.converged:
             factors, moments, moved = sweep(engine, problem, fitted.factors, fitted.moments)
-            value = value_of(problem, factors, moments)
+            value = problem.value(factors, moments)
             if not value <= previous:  # all that is left is rounding
                 go_back(engine, fitted.factors, whole)
                 value = previous

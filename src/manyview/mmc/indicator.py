@@ -226,7 +226,7 @@ def _hold(factors: Factors, moments: Moments) -> float:
     return unexplained * (1.0 - unexplained) ** 2
 
 
-def _tally_kernel(block: Block, clusters: Array, hold: float = 0.0) -> Update:
+def _tally_kernel(block: Block, clusters: Array, hold: float) -> Update:
     prediction = _prediction(block, clusters)
     if hold:
         prediction = prediction + hold * block.state["indicator"]
@@ -307,8 +307,7 @@ def _accept_kernel(block: Block) -> Update:
 def _onehot_kernel(block: Block, sizes: Array, dtype: np.dtype[Any]) -> Update:
     members = members_of(block.state["labels"], sizes.shape[0])
     xp = namespace(sizes)
-    # a cluster may be empty in a start that was given
-    entries = 1.0 / xp.sqrt(xp.clip(sizes, 1.0, None))
+    entries = 1.0 / xp.sqrt(sizes)
     return {"indicator": as_dtype(xp.where(members, entries, xp.zeros_like(entries)), dtype)}, ()
 
 

@@ -20,10 +20,13 @@ class Penalty(Protocol):
         d, where scaling the factor by c scales the penalty by ``c**d``.
     weight : float
         What it is multiplied by where clusters have one sample and rows unit length.
+    drops_features : bool
+        Whether whole rows go to zero.
     """
 
     degree: int
     weight: float
+    drops_features: bool
 
     def value(self, factor: Array) -> float:
         """Return the penalty of a factor."""
@@ -44,6 +47,7 @@ class RowSparse:
 
     degree = 1
     weight = 0.005
+    drops_features = True
     smoothing = 1e-20
     negligible = 1e-4
 
@@ -69,6 +73,7 @@ class Frobenius:
 
     degree = 2
     weight = 0.01
+    drops_features = False
 
     def value(self, factor: Array) -> float:
         """Return the sum of squares."""

@@ -9,7 +9,8 @@ from manyview.mmc.defaults import default_gamma
 from manyview.mmc.fit import Fitted
 from manyview.mmc.model import Factors, Moments
 from manyview.mmc.penalty import Frobenius
-from manyview.mmc.sweep import STATE, Problem, balanced, cluster_step, factor_steps, go_back
+from manyview.mmc.problem import Problem
+from manyview.mmc.sweep import STATE, balanced, cluster_step, factor_steps, go_back
 
 __all__ = ["refit"]
 
@@ -28,7 +29,7 @@ def refit(engine: Engine, problem: Problem, fitted: Fitted) -> tuple[Factors, Mo
     constant, the penalty is too strong for these features, and a tenth of it is tried. After some
     of these, and by an interrupt, the factors are left as they are.
     """
-    if problem.penalty.degree == Frobenius.degree:
+    if not problem.penalty.drops_features:
         return fitted.factors, fitted.moments
     whole = engine.snapshot(*STATE)
     ridge = Frobenius()

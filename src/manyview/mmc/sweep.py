@@ -2,70 +2,34 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from manyview.engine import Block, Engine, Update
 from manyview.engine.arrays import as_dtype, namespace, to_numpy
-from manyview.mmc.indicator import Indicator
 from manyview.mmc.model import (
     Factors,
     Moments,
     balancing_scales,
-    objective,
     project_all,
     project_kernel,
 )
-from manyview.mmc.penalty import Penalty
+from manyview.mmc.problem import Problem
 from manyview.mmc.updates import updated_cluster_factor, updated_view_factor
 
 __all__ = [
     "STATE",
-    "Problem",
     "balanced",
     "cluster_step",
     "factor_steps",
     "go_back",
     "sweep",
-    "value_of",
 ]
 
-CG_STEPS = 30
 NEGLIGIBLE = 5.0  # times `tol`: gains of a step of conjugate gradients that are not followed up
 STATE = ("indicator", "labels")
 """What a sweep changes in the blocks beside projections, which follow from the factors."""
-
-
-@dataclass(frozen=True)
-class Problem:
-    """What is minimised, and how far.
-
-    Attributes
-    ----------
-    penalty : Penalty
-    gamma : float
-        Weight of the penalty.
-    indicator : Indicator
-    max_iter : int
-        Most sweeps.
-    tol : float
-        Stop when a sweep lowers the objective by less than this part of it. Conjugate gradients
-        end with a step that lowers it by less than five times as much.
-    patience : int or None
-        Stop when the indicator has settled in this number of sweeps, one after another.
-    cg_steps : int
-        Most steps of conjugate gradients for each view factor in each sweep.
-    """
-
-    penalty: Penalty
-    gamma: float
-    indicator: Indicator
-    max_iter: int
-    tol: float
-    patience: int | None = None
-    cg_steps: int = CG_STEPS
 
 
 def sweep(
@@ -107,7 +71,7 @@ def cluster_step(problem: Problem, factors: Factors, moments: Moments) -> Factor
         updated_cluster_factor(factors, moments, penalty=problem.penalty, gamma=problem.gamma)
     )
     # where gamma is next to nothing, the solution may be but rounding
-    better = value_of(problem, improved, moments) <= value_of(problem, factors, moments)
+    better = problem.value(improved, moments) <= problem.value(factors, moments)
     return improved if better else factors
 
 
@@ -124,11 +88,6 @@ def balanced(
     return factors.scaled(scales), moments.scaled(float(np.prod(scales[:-1])))
 
 
-def value_of(problem: Problem, factors: Factors, moments: Moments) -> float:
-    """Return the objective."""
-    return objective(factors, moments, problem.penalty, problem.gamma)
-
-
 def _view_step(
     engine: Engine,
     problem: Problem,
@@ -138,7 +97,7 @@ def _view_step(
 ) -> tuple[Factors, Moments]:
     """Update one view factor; set rows to zero, or take the step back, if that is lower."""
     current = factors.views[v]
-    before = value_of(problem, factors, moments)
+    before = problem.value(factors, moments)
     improved = updated_view_factor(
         engine,
         factors,
@@ -160,7 +119,7 @@ def _view_step(
         folded = engine.scalings[v].fold(candidate)
         trial = factors.with_view(v, candidate)
         trial_moments = Moments.of(engine.update(project_kernel, v, folded))
-        after = value_of(problem, trial, trial_moments)
+        after = problem.value(trial, trial_moments)
         if after <= before + slack or candidate is current:
             break
     return trial, trial_moments

@@ -64,14 +64,15 @@ def plot_contingency(
     ['2', '0', '1', '1']
     >>> plt.close(ax.figure)
     """
-    if np.size(y) != np.size(labels):
+    y, labels = np.asarray(y), np.asarray(labels)
+    if y.size != labels.size:
         raise ValueError(
-            f"y has {np.size(y)} labels, labels has {np.size(labels)}: both are of the same samples"
+            f"y has {y.size} labels, labels has {labels.size}: both are of the same samples"
         )
     accuracy = clustering_accuracy(y, labels)
-    classes, row_of = np.unique(np.asarray(y), return_inverse=True)
-    clusters, column_of = np.unique(np.asarray(labels), return_inverse=True)
-    names = list(names_of(np.asarray(y), class_names).values())
+    classes, row_of = np.unique(y, return_inverse=True)
+    clusters, column_of = np.unique(labels, return_inverse=True)
+    names = list(names_of(y, class_names).values())
     counts = np.zeros((len(classes), len(clusters)), dtype=np.int64)
     np.add.at(counts, (row_of, column_of), 1)
     rows, columns, matched = matched_order(counts)

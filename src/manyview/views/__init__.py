@@ -11,7 +11,7 @@ from manyview.views.checks import (
     warn_of_single_features,
 )
 from manyview.views.container import Array, Views
-from manyview.views.convert import as_views, first_frame
+from manyview.views.convert import as_views, first_index, unchecked_views
 
 __all__ = [
     "Array",
@@ -20,7 +20,8 @@ __all__ = [
     "check_n_clusters",
     "check_same_views",
     "check_scale",
-    "first_frame",
+    "first_index",
     "has_equal_rows",
+    "unchecked_views",
     "warn_of_single_features",
 ]

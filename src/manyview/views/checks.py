@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from manyview.views.container import Array, Views, listed
 from manyview.views.places import place_of, value_range
-from manyview.warn import warn_user
+from manyview.warn import ViewWarning, warn_user
 
 __all__ = [
     "ROUNDING_OF_MEAN",
@@ -156,12 +156,16 @@ def warn_of_numbers(name: str, array: Array, features: npt.NDArray[np.str_] | No
     first = np.sort(array[:_FIRST_ROWS], axis=0)
     likely = (np.floor(first) == first).all(axis=0) & (first[1:] > first[:-1]).all(axis=0)
     for d in np.flatnonzero(likely):
-        column = np.sort(array[:, d])
+        column = array[:, d]
+        if float(column.max()) - float(column.min()) != len(column) - 1:
+            continue
+        column = np.sort(column)
         if (np.diff(column) == 1).all():
             shown = str(d) if features is None else repr(str(features[d]))
             warn_user(
                 f"view {name!r}: feature {shown} numbers the samples, {int(column[0])} to "
-                f"{int(column[-1])}; leave it out unless it was measured: clusters may follow it"
+                f"{int(column[-1])}; leave it out unless it was measured: clusters may follow it",
+                ViewWarning,
             )
 
 
@@ -232,7 +236,8 @@ def warn_of_single_features(views: Views) -> None:
         if low < high and (low > 0 or high < 0):
             warn_user(
                 f"view {name!r} is one feature of one sign: with normalize='rows' every sample of "
-                "it is the same, and it carries nothing; use normalize='columns'"
+                "it is the same, and it carries nothing; use normalize='columns'",
+                ViewWarning,
             )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from operator import getitem
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.views.places import Place, dtype_of, place_of
+from manyview.views.tensors import tensor_rows
 
 __all__ = ["Array", "Views", "listed"]
 
@@ -83,7 +85,8 @@ class Views(Sequence[Array]):
         present = None if self.present is None else self.present[index]
         if present is not None and present.all():
             present = None
-        arrays = tuple(array[index] for array in self.arrays)
+        taken = tensor_rows if self.place == "torch" else getitem
+        arrays = tuple(taken(array, index) for array in self.arrays)
         return replace(self, arrays=arrays, present=present)
 
     def __len__(self) -> int:

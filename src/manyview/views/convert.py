@@ -24,12 +24,13 @@ from manyview.views.checks import (
     warn_of_numbers,
 )
 from manyview.views.collections import blanked_collection, check_collection
+from manyview.views.compressed import check_compressed
 from manyview.views.container import Array, Views, listed
 from manyview.views.places import dtype_of, place_of, value_range
 from manyview.views.tensors import as_tensor_view, blanked_tensor
-from manyview.warn import warn_user
+from manyview.warn import ViewWarning, warn_user
 
-__all__ = ["as_views", "first_frame"]
+__all__ = ["as_views", "first_index", "unchecked_views"]
 
 
 def as_views(
@@ -73,7 +74,7 @@ def as_views(
     ...
     ValueError: view 'view1' has 2 rows, view 'view0' has 3: views describe the same samples, row by row
     """  # noqa: E501 - the message is shown as it is printed
-    gathered = views if isinstance(views, Views) else _gathered(views)
+    gathered = views if isinstance(views, Views) else unchecked_views(views)
     if present is not None:
         gathered = replace(gathered, present=np.asarray(present), checked=False)
     checked = gathered if gathered.checked else _checked(gathered, warn)
@@ -85,7 +86,8 @@ def as_views(
     return checked
 
 
-def _gathered(views: Any) -> Views:
+def unchecked_views(views: Any) -> Views:
+    """Return what the caller calls views, each a 2-D array of numbers, for :func:`as_views`."""
     named, items = _named_items(views)
     arrays, feature_names = zip(*(_as_array(name, item) for name, item in items), strict=True)
     _check_places(dict(zip((name for name, _ in items), arrays, strict=True)))
@@ -106,7 +108,7 @@ def _checked(views: Views, warn: bool) -> Views:
         ]
         for name, here in zip(views.names, present.T, strict=True):
             if warn and not here.any():
-                warn_user(f"no sample has view {name!r}: it carries nothing")
+                warn_user(f"no sample has view {name!r}: it carries nothing", ViewWarning)
     for name, array, features in zip(views.names, arrays, views.feature_names, strict=True):
         check_values(name, array, warn=warn)
         if warn:
@@ -269,9 +271,11 @@ def _frame_values(name: str, frame: Any) -> Array:
 
 
 def _csr(name: str, array: Any) -> Array:
-    csr = sp.csr_array(array)
     try:
-        csr.check_format(full_check=True)  # an index out of range would be read as memory
+        if array.format in ("csr", "csc"):
+            check_compressed(array)
+        csr = sp.csr_array(array)
+        check_compressed(csr)
     except ValueError as error:
         raise ValueError(f"view {name!r} is a broken sparse array: {error}") from error
     if not csr.has_canonical_format:
@@ -283,10 +287,10 @@ def _csr(name: str, array: Any) -> Array:
     return csr
 
 
-def first_frame(views: Any) -> Any:
-    """Return the first DataFrame among what the caller calls views, or None."""
+def first_index(views: Any) -> Any:
+    """Return the index of the first DataFrame among what the caller calls views, or None."""
     items = views.values() if isinstance(views, Mapping) else views
-    return next(filter(_is_frame, items), None)
+    return next((item.index for item in items if _is_frame(item)), None)
 
 
 def _is_frame(item: Any) -> bool:

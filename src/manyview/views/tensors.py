@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["as_tensor_view", "blanked_tensor", "tensor_dtype", "tensor_range"]
+__all__ = ["as_tensor_view", "blanked_tensor", "tensor_dtype", "tensor_range", "tensor_rows"]
 
 _TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 
@@ -87,6 +87,23 @@ def tensor_range(tensor: Any) -> tuple[float, float]:
     if not dense and values.numel() < tensor.shape[0] * tensor.shape[1]:
         low, high = min(low, 0.0), max(high, 0.0)
     return low, high
+
+
+def tensor_rows(tensor: Any, index: Any) -> Any:
+    """Return some rows of a tensor, dense or in CSR layout."""
+    if str(tensor.layout) == "torch.strided":
+        return tensor[index]
+    import torch
+
+    chosen = torch.arange(tensor.shape[0])[index].to(tensor.device)
+    pointers = tensor.crow_indices()
+    counts = pointers.diff()[chosen]
+    ends = torch.cat([counts.new_zeros(1), counts.cumsum(0)])
+    # the place of every entry: that of its row's first, and how far it is behind it
+    behind = torch.arange(int(ends[-1]), device=tensor.device)
+    places = behind + torch.repeat_interleave(pointers[chosen] - ends[:-1], counts)
+    parts = (ends.to(pointers.dtype), tensor.col_indices()[places], tensor.values()[places])
+    return torch.sparse_csr_tensor(*parts, size=(len(chosen), tensor.shape[1]))
 
 
 def blanked_tensor(

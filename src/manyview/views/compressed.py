@@ -1,4 +1,4 @@
-"""Whether the index arrays of a sparse array from a file can be trusted."""
+"""Whether the index arrays of a sparse array can be trusted."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ __all__ = ["check_compressed"]
 def check_compressed(array: Any) -> None:
     """Raise ValueError where a CSR or CSC array points outside itself.
 
-    SciPy's compiled code follows indices unchecked, so that a damaged file could read and write
-    memory that is not the array's.
+    SciPy's compiled code follows indices unchecked, so that a damaged file, or a map of one that is
+    not written whole, could read and write memory that is not the array's.
 
     Examples
     --------

@@ -1,0 +1,67 @@
+from concurrent.futures import ThreadPoolExecutor
+from threading import Barrier
+
+import numpy as np
+import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
+
+from manyview import MMC
+from manyview.datasets import make_views
+from manyview.engine import blas_threads
+from manyview.engine.threads import limited_blas
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    with threadpool_limits(2, user_api="blas"):
+        yield
+
+
+def now():
+    return {pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"}
+
+
+def test_threads_by_default_are_those_of_blas():
+    assert blas_threads() == 2
+    with threadpool_limits(1, user_api="blas"):
+        assert blas_threads() == 1
+
+
+def test_a_limit_is_lifted_and_hides_no_threads_from_others():
+    with limited_blas(1):
+        assert now() == {1}
+        assert blas_threads() == 2
+    assert now() == {2}
+
+
+def test_a_limit_is_lifted_by_an_error():
+    with pytest.raises(RuntimeError), limited_blas(1):
+        raise RuntimeError
+    assert now() == {2}
+
+
+def test_the_last_of_calls_that_overlap_lifts_the_limit():
+    first, second = limited_blas(1), limited_blas(1)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    assert now() == {1}
+    second.__exit__(None, None, None)
+    assert now() == {2}
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_fits_in_several_threads_leave_blas_as_it_was():
+    views, _ = make_views(n_samples=3000, n_clusters=3, random_state=0)
+    model = MMC(3, random_state=0, max_iter=2, n_jobs=2, init=np.arange(3000) % 3)
+    barrier = Barrier(3)
+
+    def fit(_):
+        barrier.wait()
+        return MMC(**model.get_params()).fit(views).labels_
+
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(fit, range(3)))
+    assert now() == {2}
+    for labels in found[1:]:
+        np.testing.assert_array_equal(labels, found[0])
