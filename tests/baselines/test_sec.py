@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
@@ -283,3 +284,10 @@ def test_predict_goes_by_the_scaling_of_fit():
     model = SEC(3, normalize="columns", random_state=0).fit(views)
     before = model.transform(views)
     np.testing.assert_array_equal(model.set_params(normalize=None).transform(views), before)
+
+
+def test_frames_keep_their_index():
+    frame = pd.DataFrame(np.random.default_rng(0).random((30, 4))).add_prefix("f")
+    frame.index = [f"sample {n}" for n in range(30)]
+    model = SEC(2, random_state=0).set_output(transform="pandas").fit([frame, frame**2])
+    assert model.transform([frame, frame**2]).index.tolist() == frame.index.tolist()

@@ -49,3 +49,9 @@ def test_names_that_are_positions_are_no_names(view_names):
 def test_parts_that_do_not_fit(parts, message):
     with pytest.raises(ValueError, match=message):
         assemble(ARRAYS, **parts)
+
+
+def test_features_are_warned_of_by_their_names():
+    numbered = np.column_stack([np.sin(np.arange(20)), np.arange(20)])
+    with pytest.warns(UserWarning, match="view 'view0': feature 'row' numbers the samples"):
+        assemble([numbered], feature_names=[np.array(["height", "row"])])

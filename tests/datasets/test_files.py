@@ -180,6 +180,15 @@ class TestBoth:
         assert all(message.startswith(f"{damaged}: ") for message in told)
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".mat"])
+def test_views_elsewhere_are_refused(tmp_path, suffix):
+    torch, da = pytest.importorskip("torch"), pytest.importorskip("dask.array")
+    for view, place in ((torch.ones(3, 2) / 3, "torch"), (da.eye(3), "dask")):
+        with pytest.raises(TypeError, match=f"received views of {place}; expected NumPy"):
+            write_views(tmp_path / f"views{suffix}", as_views([view], warn=False))
+    assert not list(tmp_path.iterdir())
+
+
 def test_class_names_need_labels(tmp_path):
     with pytest.raises(ValueError, match="received class_names without y"):
         write_views(tmp_path / "set.npz", [np.eye(3)], class_names=["a"])

@@ -198,6 +198,13 @@ def test_restricted_size():
     assert engine.restricted_size(1, mask) == 4
 
 
+def test_moments_are_of_all_features():
+    engine = LocalEngine(as_views([np.eye(6)]), normalize=None)
+    engine.restrict(0, np.array([1, 3]))
+    with pytest.raises(RuntimeError, match="after features were left out"):
+        _ = engine.moments
+
+
 def test_half_precision_is_widened_exactly():
     every = np.arange(2**16, dtype=np.uint16).view(np.float16)
     finite = every[np.isfinite(every)]

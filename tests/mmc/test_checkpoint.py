@@ -291,6 +291,16 @@ class TestRefusals:
         with pytest.raises(ValueError, match=r"init='array .*there, init='array .* here"):
             fitted(views, checkpoint=path, init=np.arange(150)[::-1] % 3)
 
+    def test_a_start_may_be_a_tensor(self, path):
+        torch = pytest.importorskip("torch")
+        start = torch.eye(3, requires_grad=True)[torch.arange(150) % 3]
+        given = np.asarray(start.detach())
+        views = made()
+        other = path.with_name("other")
+        assert_identical(
+            fitted(views, checkpoint=path, init=start), fitted(views, checkpoint=other, init=given)
+        )
+
     def test_another_generator(self, path, monkeypatch):
         views = made()
         crashed(monkeypatch, views, checkpoint=path, random_state=np.random.RandomState(0))

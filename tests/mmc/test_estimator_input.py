@@ -114,6 +114,10 @@ class TestErrors:
             ({"n_clusters": 2.5}, "'n_clusters' parameter of MMC"),
             ({"n_clusters": 91}, "n_clusters=91 is more than the 90 samples"),
             ({"rank": 2}, "rank=2 is less than n_clusters=3: the prediction has at most that rank"),
+            (
+                {"rank": 5, "order": 1},
+                r"rank=5 with order=1: 2 choices of 1 of the 2 views .* times as many, 6, or some",
+            ),
             ({"gamma": -0.1}, "'gamma' parameter of MMC must be a float in the range"),
             ({"penalty": "l1"}, "'penalty' parameter of MMC must be a str among"),
             ({"indicator": "soft"}, "'indicator' parameter"),
@@ -197,6 +201,10 @@ class TestErrors:
         assert (
             fitted(beside).set_output(transform="pandas").transform(beside).index.tolist() == names
         )
+
+    def test_the_least_rank_of_an_order_leaves_no_view_out(self):
+        model = fitted(self.views, rank=6, order=1)
+        assert all(factor[:-1].any() for factor in model.view_factors_)
 
     @pytest.mark.parametrize("init", [[0, "a", None] * 30, [0.0, 1.0, np.nan] * 30])
     def test_labels_that_are_none(self, init):

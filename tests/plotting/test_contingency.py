@@ -70,3 +70,9 @@ def test_what_does_not_fit_is_refused():
         plot_contingency([0, 1], [0, 1, 1])
     with pytest.raises(ValueError, match="class_names has 1 names"):
         plot_contingency([0, 1], [0, 1], class_names=["cat"])
+
+
+def test_labels_may_be_tensors():
+    torch = pytest.importorskip("torch")
+    ax = plot_contingency(torch.tensor([0, 0, 1]), torch.tensor([1, 1, 0]))
+    assert [text.get_text() for text in ax.texts] == ["2", "0", "0", "1"]

@@ -98,6 +98,17 @@ class TestAccepted:
         assert views.take([]).n_samples == 0
         assert views.take(views.present.all(axis=1)).present is None
 
+    @pytest.mark.parametrize("rows", [[2, 0, 2], slice(1, 3), [True, False, False, True], []])
+    @pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+    def test_take_of_tensors(self, rows):
+        torch = pytest.importorskip("torch")
+        sparse = np.where(X % 3 == 0, X, 0.0)
+        views = as_views([torch.from_numpy(Y), torch.from_numpy(sparse).to_sparse_csr()])
+        some = views.take(rows)
+        index = rows if rows else np.array([], dtype=int)
+        np.testing.assert_array_equal(some[0], Y[index])
+        np.testing.assert_array_equal(some[1].to_dense(), sparse[index])
+
     def test_all_zero_row_is_legal(self):
         as_views([np.vstack([X, np.zeros(3)])])
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from manyview.views import Array
+from manyview.views.align import placed_rows
 
 __all__ = ["SAMPLES", "Joined", "Table", "first_few", "join"]
 
@@ -108,7 +107,7 @@ def join(tables: Sequence[Table], *, samples: str = "all", order: Strings | None
             )
         places.append(np.asarray([rows[i] for i in table.ids.tolist()], dtype=np.int64))
         present[places[v], v] = True
-    arrays = [_placed(t.array, at, len(ids)) for t, at in zip(tables, places, strict=True)]
+    arrays = [placed_rows(t.array, at, len(ids)) for t, at in zip(tables, places, strict=True)]
     everything = np.asarray(ids, dtype=np.str_)
     if samples == "all" and not present.all() and present.sum(axis=1).max() > 1:
         return Joined(everything, arrays, present)
@@ -144,17 +143,3 @@ def _check_ids(source: str, ids: Strings) -> None:
                 "expected one row a sample"
             )
         first[i] = row
-
-
-def _placed(array: Any, at: npt.NDArray[np.int64], n_samples: int) -> Array:
-    if len(at) == n_samples and (at == np.arange(n_samples)).all():
-        return sp.csr_array(array) if sp.issparse(array) else array
-    if sp.issparse(array):
-        # one more row, an empty one, for the samples that are not here
-        longer = sp.vstack([array, sp.csr_array((1, array.shape[1]), dtype=array.dtype)], "csr")
-        source = np.full(n_samples, array.shape[0])
-        source[at] = np.arange(len(at))
-        return longer[source]
-    placed = np.zeros((n_samples, array.shape[1]), dtype=array.dtype)
-    placed[at] = array
-    return placed

@@ -113,7 +113,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Seed of the start.
     n_jobs : int, optional
         Threads over blocks of rows, as in scikit-learn: -1 for all processors. By default as many
-        as BLAS would use, which then has one in each. Labels do not depend on it.
+        as BLAS would use, which then has one in each. Labels do not depend on it. Tensors and Dask
+        arrays have the threads of torch and Dask.
     verbose : int, default=0
         1 shows a bar with the objective.
     checkpoint : path, optional
@@ -127,9 +128,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample.
+        Cluster of each sample; of tensors a tensor, of Dask arrays a Dask array.
     indicator_ : ndarray of shape (n_samples, n_clusters)
-        Indicator F, with orthonormal columns.
+        Indicator F, with orthonormal columns; as ``labels_``.
     view_factors_ : list of ndarray of shape (n_features_v + 1, rank)
         View factors W_v, bias last. A row of zeros is a feature that takes no part.
     cluster_factors_ : ndarray of shape (n_clusters, rank)

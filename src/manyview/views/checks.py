@@ -110,22 +110,21 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def check_indexes(frames: list[tuple[str, Any]]) -> None:
-    """Raise unless the DataFrames among the views have the same index."""
-    for name, frame in frames[1:]:
-        first_name, first = frames[0]
-        if len(frame) != len(first) or frame.index.equals(first.index):
+def check_indexes(indexes: list[tuple[str, Any]]) -> None:
+    """Raise unless the views that have an index, as DataFrames do, have the same one."""
+    for name, index in indexes[1:]:
+        first_name, first = indexes[0]
+        if len(index) != len(first) or index.equals(first):
             continue
         # the types of indexes may differ where what they hold does not
-        pairs = zip(list(frame.index), list(first.index), strict=True)
+        pairs = zip(list(index), list(first), strict=True)
         different = (n for n, (a, b) in enumerate(pairs) if not (a == b or (a != a and b != b)))
         n = next(different, None)
         if n is None:
             continue
-        ours, theirs = frame.index, first.index
         raise ValueError(
             f"views {first_name!r} and {name!r} have different indexes: row {n} is "
-            f"{_plain(theirs[n])!r} in {first_name!r} and {_plain(ours[n])!r} in {name!r}; "
+            f"{_plain(first[n])!r} in {first_name!r} and {_plain(index[n])!r} in {name!r}; "
             "align them first, for example with DataFrame.reindex"
         )
 

@@ -14,6 +14,12 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview.views.annotated import (
+    annotated_matrix,
+    is_annotated,
+    modalities_of,
+    rows_of_all,
+)
 from manyview.views.checks import (
     check_indexes,
     check_present,
@@ -44,9 +50,10 @@ def as_views(
 
     Parameters
     ----------
-    views : list, tuple or dict of array-likes, or Views
-        One 2-D array, SciPy sparse array or pandas DataFrame a view, rows as samples. The keys
-        of a dict name the views, the columns of a DataFrame the features.
+    views : list, tuple or dict of array-likes, MuData, or Views
+        One 2-D array, SciPy sparse array, pandas DataFrame or AnnData object (its ``X``) a view,
+        rows as samples. The keys of a dict name the views, the columns of a DataFrame the
+        features. Of a MuData object every modality is a view, which a sample may lack.
     present : array-like of bool of shape (n_samples, n_views), optional
         Which sample has which view. A sample takes no feature from a view that it lacks,
         whatever that row holds, be it NaN.
@@ -88,11 +95,17 @@ def as_views(
 
 def unchecked_views(views: Any) -> Views:
     """Return what the caller calls views, each a 2-D array of numbers, for :func:`as_views`."""
-    named, items = _named_items(views)
+    modalities = modalities_of(views)
+    named, items = _named_items(views if modalities is None else modalities)
+    names = tuple(name for name, _ in items)
     arrays, feature_names = zip(*(_as_array(name, item) for name, item in items), strict=True)
-    _check_places(dict(zip((name for name, _ in items), arrays, strict=True)))
-    check_indexes([(name, item) for name, item in items if _is_frame(item)])
-    return Views(arrays, tuple(name for name, _ in items), feature_names, named=named)
+    _check_places(dict(zip(names, arrays, strict=True)))
+    indexes = [(name, index) for name, item in items if (index := _index_of(item)) is not None]
+    if modalities is None:
+        check_indexes(indexes)
+        return Views(arrays, names, feature_names, named=named)
+    placed, present = rows_of_all(names, arrays, [index for _, index in indexes], views.obs_names)
+    return Views(tuple(placed), names, feature_names, named=named, present=present)
 
 
 def _checked(views: Views, warn: bool) -> Views:
@@ -187,6 +200,10 @@ def _kind(array: Array) -> str:
 
 
 def _as_array(name: str, item: Any) -> tuple[Array, npt.NDArray[np.str_] | None]:
+    columns: npt.NDArray[np.str_] | None
+    if is_annotated(item):
+        matrix, columns = annotated_matrix(name, item)
+        return _as_array(name, matrix)[0], columns
     if _is_frame(item):
         columns = np.asarray([str(column) for column in item.columns], dtype=np.str_)
         array = _frame_values(name, item)
@@ -288,9 +305,18 @@ def _csr(name: str, array: Any) -> Array:
 
 
 def first_index(views: Any) -> Any:
-    """Return the index of the first DataFrame among what the caller calls views, or None."""
+    """Return the index of the first DataFrame or AnnData among the caller's views, or None."""
+    if modalities_of(views) is not None:
+        return views.obs_names
     items = views.values() if isinstance(views, Mapping) else views
-    return next((item.index for item in items if _is_frame(item)), None)
+    return next((index for item in items if (index := _index_of(item)) is not None), None)
+
+
+def _index_of(item: Any) -> Any:
+    """Return the names of the rows of a DataFrame or AnnData object, None of anything else."""
+    if is_annotated(item):
+        return item.obs_names
+    return item.index if _is_frame(item) else None
 
 
 def _is_frame(item: Any) -> bool:
