@@ -14,6 +14,7 @@ from manyview.linalg.partition import indicator_of
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 from manyview.mmc import estimator as module
 from manyview.mmc import init as starts
+from manyview.mmc import start as begin
 
 from .estimators import blobs, fitted, warnings_allowed
 
@@ -254,7 +255,9 @@ class TestSettling:
     def test_features_that_were_dropped_stay_so(self):
         views, _ = make_views(200, 3, (40, 30), n_noise_views=1, random_state=0)
         model = fitted(views, gamma=0.1, patience=None)
-        for sparse, refitted in zip(model.view_factors_, model._predictor.views, strict=True):
+        for sparse, refitted in zip(
+            model.view_factors_, model._predictor.factors.views, strict=True
+        ):
             np.testing.assert_array_equal(np.any(refitted, axis=1), np.any(sparse, axis=1))
         assert any((~np.any(W, axis=1)).any() for W in model.view_factors_)
 
@@ -292,7 +295,7 @@ class TestProgress:
     def test_interrupt_in_a_later_start_keeps_the_best_so_far(self, monkeypatch, where):
         views, _ = blobs()
         calls = []
-        real = module._STARTS["random"] if where == "start" else module.start_factors
+        real = begin._BY_LABELS["random"] if where == "start" else begin.start_factors
 
         def interrupting(*args, **options):
             calls.append(1)
@@ -301,9 +304,9 @@ class TestProgress:
             return real(*args, **options)
 
         if where == "start":
-            monkeypatch.setitem(module._STARTS, "random", interrupting)
+            monkeypatch.setitem(begin._BY_LABELS, "random", interrupting)
         else:
-            monkeypatch.setattr(module, "start_factors", interrupting)
+            monkeypatch.setattr(begin, "start_factors", interrupting)
         with pytest.warns(ConvergenceWarning, match="interrupted"):
             model = MMC(3, init="random", n_init=5, random_state=0, tol=0.1).fit(views)
         assert len(calls) == 3

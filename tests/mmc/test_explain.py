@@ -1,4 +1,5 @@
 from copy import copy
+from dataclasses import replace
 from itertools import combinations, product
 from math import comb
 
@@ -139,7 +140,7 @@ def test_an_orthogonal_indicator_is_read_by_its_centres():
     found = model.explain(2, top=3)
     assert {entry.cluster for entry in found} == {0, 1, 2}
     for entry in found:
-        centre = model._readout.rotation @ model._readout.centres[entry.cluster]
+        centre = model._predictor.readout.rotation @ model._predictor.readout.centres[entry.cluster]
         added = added_by(model, entry, lambda row, centre=centre: row @ centre)
         assert entry.weight == pytest.approx(added, rel=1e-6, abs=1e-9)
 
@@ -227,8 +228,11 @@ def test_without_products_single_features_are_told(options):
     views, _ = make_views(90, 3, (6, 5), random_state=0)
     model = MMC(3, random_state=0, **options).fit(list(views))
     if not options:  # as a penalty does that leaves out a view
-        model._predictor = model._predictor.with_view(1, 0.0 * model._predictor.views[1])
-        model._predictor.views[1][-1] = 1.0
+        factors = model._predictor.factors
+        model._predictor = replace(
+            model._predictor, factors=factors.with_view(1, 0.0 * factors.views[1])
+        )
+        model._predictor.factors.views[1][-1] = 1.0
     assert model.explain(2) == []
     assert model.explain() == model.explain(1) != []
 

@@ -22,26 +22,18 @@ from manyview.engine import Engine, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
 from manyview.iterate import InterruptWarning
 from manyview.mmc.candidate import Candidate, best_of
-from manyview.mmc.checkpoint import Checkpoint, deciding, identity_of, resumed
+from manyview.mmc.checkpoint import deciding, identity_of, resumed
 from manyview.mmc.checkpoint_file import CheckpointFile
 from manyview.mmc.defaults import default_gamma, default_rank, view_choices
 from manyview.mmc.explain import Combination, explained
-from manyview.mmc.fit import Fitted, begin
-from manyview.mmc.indicator import Indicator, indicator_named
-from manyview.mmc.init import (
-    as_labels,
-    given_start,
-    graph_start,
-    is_exact_graph,
-    kmeans_start,
-    random_start,
-)
-from manyview.mmc.initial_factors import start_factors
-from manyview.mmc.model import Factors
+from manyview.mmc.fit import Fitted
+from manyview.mmc.indicator import indicator_named
+from manyview.mmc.init import is_exact_graph
 from manyview.mmc.penalty import penalty_named
+from manyview.mmc.predictor import Predictor
 from manyview.mmc.problem import Problem
-from manyview.mmc.readout import predict_samples
 from manyview.mmc.remarks import remark_on
+from manyview.mmc.start import STARTS, Start
 from manyview.progress import ProgressBar
 from manyview.views import Views, check_scale
 from manyview.warn import warn_user
@@ -49,8 +41,6 @@ from manyview.warn import warn_user
 __all__ = ["MMC"]
 
 Matrix = npt.NDArray[np.floating[Any]]
-
-_STARTS = {"kmeans": kmeans_start, "random": random_start}
 
 
 class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer):
@@ -187,7 +177,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         "penalty": [StrOptions({"l21", "frobenius"})],
         "order": [Interval(Integral, 1, None, closed="left"), None],
         "indicator": [StrOptions({"discrete", "orthogonal"})],
-        "init": [StrOptions({"graph", *_STARTS}), "array-like"],
+        "init": [StrOptions(set(STARTS)), "array-like"],
         "n_init": [Interval(Integral, 1, None, closed="left")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -260,6 +250,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         checked = self._setup_fit(views)
         check_scale(checked, self.normalize)
         rank = self._checked_rank(len(checked))
+        start = Start(self.init, self.n_clusters, rank, self.order)
         rng = self._generator()
         engine = self._engine(checked, self.normalize)
         saved = None
@@ -284,24 +275,19 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             tol=self.tol,
             patience=self.patience,
         )
-        starts = self.n_init if isinstance(self.init, str) else 1
-        with (
-            engine.running(),
-            ProgressBar("MMC", total=starts * self.max_iter, shown=bool(self.verbose)) as bar,
-        ):
+
+        def first(number: int) -> Fitted:
+            if saved is not None:
+                return resumed(engine, problem, saved, rng)
+            return start.begin(engine, problem, rng, number)
+
+        total = self._n_starts * self.max_iter
+        with engine.running(), ProgressBar("MMC", total=total, shown=bool(self.verbose)) as bar:
             best, interrupted = best_of(
-                engine,
-                problem,
-                lambda start: self._first(engine, problem, rank, rng, start, saved),
-                rng,
-                bar,
-                starts,
-                file,
-                by=0.1 if isinstance(self.init, str) and self.init == "graph" else 0.0,
+                engine, problem, first, rng, bar, self._n_starts, file, by=start.lower_by
             )
         self._record_views(checked)
-        self._mean_rows = mean_rows
-        self._record(best, engine, problem)
+        self._record(best, engine, problem, mean_rows)
         message = remark_on(self, best.fitted, checked, interrupted=interrupted)
         if message is not None:
             kind = InterruptWarning if interrupted else ConvergenceWarning
@@ -388,7 +374,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         """
         check_is_fitted(self, "labels_")
         found = explained(self, order, top, views)
-        return [] if self._is_zero else found
+        return [] if self._predictor.is_zero else found
 
     def to_local(self) -> Self:
         """Return a copy whose results are all NumPy arrays in this process.
@@ -409,23 +395,20 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     def _predicted(self, views: Any, what: str) -> Any:
         checked = self._setup_predict(views)
-        check_scale(checked, self._normalized_by)
-        engine = self._engine(checked, self._normalized_by, scalings=self._scalings)
-        # the wider of the precisions of fit and of these views
-        dtype = np.result_type(engine.dtype, self.cluster_factors_.dtype)
-        factors = Factors(
-            tuple(factor.astype(dtype, copy=False) for factor in self._predictor.views),
-            self._predictor.clusters.astype(dtype, copy=False),
-        )
-        unknown = None if checked.present is None else self._mean_rows
+        check_scale(checked, self._predictor.normalize)
+        engine = self._engine(checked, self._predictor.normalize, scalings=self._predictor.scalings)
         with engine.running():
-            predict_samples(engine, factors, self._readout, unknown)
+            self._predictor.predict(engine, lacking=checked.present is not None)
             return engine.gather(what)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
+
+    @property
+    def _n_starts(self) -> int:
+        return self.n_init if isinstance(self.init, str) else 1
 
     @property
     def _n_features_out(self) -> int:
@@ -439,7 +422,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         """Return the file that `checkpoint` names, or raise where it will not do."""
         if self.checkpoint is None:
             return None
-        if self.n_init > 1 and isinstance(self.init, str):
+        if self._n_starts > 1:
             raise ValueError(
                 f"checkpoint={str(self.checkpoint)!r} with n_init={self.n_init}: a checkpoint is "
                 "of one start; use n_init=1, with another random_state and file for each start"
@@ -463,41 +446,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             )
         return int(self.rank)
 
-    def _first(
-        self,
-        engine: Engine,
-        problem: Problem,
-        rank: int,
-        rng: np.random.Generator,
-        start: int,
-        saved: Checkpoint | None,
-    ) -> Fitted:
-        """Return a fit before its first sweep, or where it was when it was written down."""
-        if saved is not None:
-            return resumed(engine, problem, saved, rng)
-        self._start(engine, problem.indicator, rng, start)
-        seed = int(rng.integers(2**31 - 1))
-        factors = start_factors(engine, self.n_clusters, rank, seed, order=self.order)
-        return begin(engine, problem, *factors)
-
-    def _start(
-        self, engine: Engine, indicator: Indicator, rng: np.random.Generator, start: int
+    def _record(
+        self, best: Candidate, engine: Engine, problem: Problem, mean_rows: list[Matrix]
     ) -> None:
-        """Put the labels and the indicator of a start into the blocks."""
-        given = None
-        if not isinstance(self.init, str):
-            given = given_start(self.init, engine.n_samples, self.n_clusters)
-            engine.scatter("labels", as_labels(given))
-        elif self.init == "graph":
-            reach = 0.25**start
-            graph_start(engine, self.n_clusters, rng, order=self.order, reach=reach)
-        else:
-            _STARTS[self.init](engine, self.n_clusters, rng)
-        indicator.start(engine, self.n_clusters)
-        if given is not None and self.indicator == "orthogonal":
-            engine.scatter("indicator", given.astype(engine.dtype))
-
-    def _record(self, best: Candidate, engine: Engine, problem: Problem) -> None:
         fitted = best.fitted
         self.labels_ = best.labels
         self.indicator_ = best.indicator
@@ -508,8 +459,11 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self.gamma_ = problem.gamma
         self.objective_ = np.array(fitted.objective)
         self.n_iter_ = len(fitted.objective)
-        self._predictor = best.predictor
-        self._readout = best.readout
-        self._is_zero = fitted.is_zero
-        self._normalized_by = self.normalize
-        self._scalings = [scaling.restrict(None) for scaling in engine.scalings]
+        self._predictor = Predictor(
+            best.predictor,
+            best.readout,
+            mean_rows,
+            self.normalize,
+            [scaling.restrict(None) for scaling in engine.scalings],
+            fitted.is_zero,
+        )

@@ -95,8 +95,9 @@ def explained(model: MMC, order: int | None, top: int, views: Any) -> list[Combi
         pairs = explained(model, 2, top, places) if len(places) > 1 else []
         return pairs or explained(model, 1, top, places)
     _check_whole("order", order, len(places), ": a product has at most one feature of each view")
-    kept = [Kept.of(factor) for factor in model._predictor.views]
-    weights = model._readout.factor_by_cluster(model._predictor.clusters)
+    predictor = model._predictor
+    kept = [Kept.of(factor) for factor in predictor.factors.views]
+    weights = predictor.readout.factor_by_cluster(predictor.factors.clusters)
     return [
         Combination(
             cluster,

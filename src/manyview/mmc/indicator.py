@@ -51,8 +51,11 @@ class _Best:
 class Indicator(ABC):
     """How an indicator is set at the start and renewed in every sweep."""
 
-    def start(self, engine: Engine, n_clusters: int) -> None:
-        """Put the indicator of the ``labels`` in the blocks into them."""
+    def start(self, engine: Engine, n_clusters: int, given: Matrix | None = None) -> None:
+        """Put the indicator of the ``labels`` in the blocks into them.
+
+        One that the caller has `given`, from which these are, is taken as it is where it may be.
+        """
         engine.update(_onehot_kernel, cluster_sizes(engine, n_clusters), engine.dtype)
 
     @abstractmethod
@@ -71,6 +74,13 @@ class Indicator(ABC):
 
 class OrthogonalIndicator(Indicator):
     """Any matrix with orthonormal columns: the polar factor of the prediction."""
+
+    def start(self, engine: Engine, n_clusters: int, given: Matrix | None = None) -> None:
+        """Put the indicator that the caller has given, or that of the labels, into the blocks."""
+        if given is None:
+            super().start(engine, n_clusters)
+        else:
+            engine.scatter("indicator", given.astype(engine.dtype))
 
     def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Set ``F = U V'`` of the prediction's thin SVD, through its K x K Gram matrix."""

@@ -17,6 +17,7 @@ from manyview.engine.arrays import to_numpy
 from manyview.mmc.archive import Form
 from manyview.mmc.estimator import MMC
 from manyview.mmc.model import Factors
+from manyview.mmc.predictor import Predictor
 from manyview.mmc.readout import CentreReadout, LargestReadout
 
 __all__ = ["read_model", "write_model"]
@@ -136,9 +137,9 @@ def _header(model: MMC) -> dict[str, Any]:
         },
         "init": model.init if isinstance(model.init, str) else None,
         "view_names": model.view_names_,
-        "normalized_by": model._normalized_by,
+        "normalized_by": model._predictor.normalize,
         "gamma": float(model.gamma_),
-        "is_zero": bool(model._is_zero),
+        "is_zero": bool(model._predictor.is_zero),
     }
 
 
@@ -150,23 +151,25 @@ def _plain(value: Any) -> Any:
 
 
 def _arrays(model: MMC) -> Arrays:
+    predictor = model._predictor
     arrays: Arrays = {
         "labels": model.labels_,
         "indicator": model.indicator_,
         "objective": model.objective_,
         "cluster_factor": model.cluster_factors_,
-        "cluster_predictor": model._predictor.clusters,
+        "cluster_predictor": predictor.factors.clusters,
     }
     if not isinstance(model.init, str):
         # of objects, those that they are: numbers or strings
         arrays["init"] = np.asarray(np.asarray(to_numpy(model.init)).tolist())
-    if isinstance(model._readout, CentreReadout):
-        arrays["rotation"], arrays["centres"] = model._readout.rotation, model._readout.centres
+    if isinstance(predictor.readout, CentreReadout):
+        arrays["rotation"] = predictor.readout.rotation
+        arrays["centres"] = predictor.readout.centres
     for v in range(model.n_views_):
         arrays[f"view_factor{v}"] = model.view_factors_[v]
-        arrays[f"view_predictor{v}"] = model._predictor.views[v]
-        arrays[f"mean_row{v}"] = model._mean_rows[v]
-        columns = model._scalings[v].columns
+        arrays[f"view_predictor{v}"] = predictor.factors.views[v]
+        arrays[f"mean_row{v}"] = predictor.mean_rows[v]
+        columns = predictor.scalings[v].columns
         if columns is not None:
             arrays[f"centre{v}"], arrays[f"width{v}"] = columns
         names = model.feature_names_in_[v]
@@ -191,20 +194,22 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
     model.n_features_in_ = [len(factor) - 1 for factor in model.view_factors_]
     model.view_names_ = header["view_names"]
     model.feature_names_in_ = [arrays.get(f"feature_names{v}") for v in views]
-    model._predictor = Factors(
-        tuple(arrays[f"view_predictor{v}"] for v in views), arrays["cluster_predictor"]
-    )
     centred = "centres" in arrays
-    model._readout = (
-        CentreReadout(arrays["rotation"], arrays["centres"]) if centred else LargestReadout()
+    model._predictor = Predictor(
+        factors=Factors(
+            tuple(arrays[f"view_predictor{v}"] for v in views), arrays["cluster_predictor"]
+        ),
+        readout=(
+            CentreReadout(arrays["rotation"], arrays["centres"]) if centred else LargestReadout()
+        ),
+        mean_rows=[arrays[f"mean_row{v}"] for v in views],
+        normalize=header["normalized_by"],
+        scalings=[
+            Scaling(width, arrays.get(f"centre{v}"), arrays.get(f"width{v}"))
+            for v, width in enumerate(model.n_features_in_)
+        ],
+        is_zero=header["is_zero"],
     )
-    model._is_zero = header["is_zero"]
-    model._normalized_by = header["normalized_by"]
-    model._mean_rows = [arrays[f"mean_row{v}"] for v in views]
-    model._scalings = [
-        Scaling(width, arrays.get(f"centre{v}"), arrays.get(f"width{v}"))
-        for v, width in enumerate(model.n_features_in_)
-    ]
     return model
 
 
@@ -214,8 +219,8 @@ def _check_whole(model: MMC, arrays: Arrays) -> None:
     strings = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not strings or not 0 < len(names) == len(set(names)):
         raise ValueError(f"its views are named {names!r}")
-    if model._normalized_by not in ("rows", "columns", None):
-        raise ValueError(f"its views are scaled by {model._normalized_by!r}")
+    if model._predictor.normalize not in ("rows", "columns", None):
+        raise ValueError(f"its views are scaled by {model._predictor.normalize!r}")
     if not isinstance(model.gamma_, float):
         raise ValueError(f"its gamma is {model.gamma_!r}")
     for name, shape in _shapes(model).items():

@@ -141,7 +141,7 @@ def check_values(name: str, array: Array, *, warn: bool) -> None:
             "samples lack a view is said by as_views(..., present=...)"
         )
     if warn and array.shape[0] > 1 and (low == high or has_equal_rows(array)):
-        warn_user(f"every sample of view {name!r} is the same: it carries nothing")
+        warn_user(f"every sample of view {name!r} is the same: it carries nothing", ViewWarning)
 
 
 def warn_of_numbers(name: str, array: Array, features: npt.NDArray[np.str_] | None) -> None:
