@@ -36,7 +36,22 @@ def test_the_last_step_is_told_where_the_work_ends_early(capsys):
             bar.step(done, f"value {done}")
     first, last = capsys.readouterr().err.splitlines()
     assert first.endswith("1/100 value 1")
-    assert last.endswith("4/100 value 4, done")
+    assert last.endswith("4/100 value 4, ended")
+
+
+def test_a_line_is_no_longer_than_the_terminal_is_wide(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    with ProgressBar("work", total=3, shown=True) as bar:
+        bar.step(1, "a long word")
+    written = capsys.readouterr().err
+    assert written == "\r" + "work [########----------------"[:29] + "\x1b[K\n"
+
+
+def test_a_process_may_lack_standard_error(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", None)
+    with ProgressBar("work", total=3, shown=True) as bar:
+        bar.step(1, "a")
 
 
 def test_work_that_fails_is_not_done(capsys, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from types import TracebackType
 
@@ -34,7 +35,7 @@ class ProgressBar:
     def __init__(self, title: str, *, total: int, shown: bool) -> None:
         self._title = title
         self._total = max(total, 1)
-        self._shown = shown
+        self._shown = shown = shown and sys.stderr is not None  # which a process may lack
         self._rewrites = shown and (sys.stderr.isatty() or "ipykernel" in sys.modules)
         self._done, self._tenth = 0, -1
         self._line = self._written = ""
@@ -50,9 +51,9 @@ class ProgressBar:
     ) -> None:
         if not self._line:
             return
-        early = ", done" if kind is None and self._done < self._total else ""
+        early = ", ended" if kind is None and self._done < self._total else ""
         if self._rewrites:
-            sys.stderr.write(f"{early}\n")
+            sys.stderr.write("\n")
         elif early or self._line != self._written:
             sys.stderr.write(f"{self._line}{early}\n")
 
@@ -66,6 +67,7 @@ class ProgressBar:
         bar = "#" * filled + "-" * (_WIDTH - filled)
         self._line = f"{self._title} [{bar}] {done}/{self._total} {word}"
         if self._rewrites:
+            self._line = self._line[: shutil.get_terminal_size().columns - 1]
             sys.stderr.write(f"\r{self._line}\x1b[K")
             sys.stderr.flush()
         elif tenth > self._tenth:

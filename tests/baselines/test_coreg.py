@@ -48,12 +48,14 @@ class TestBothForms:
     @pytest.mark.parametrize("regularization", [0.01, 0.5, 10.0])
     def test_objective_does_not_fall(self, form, regularization):
         views, _ = blobs(spread=3.0)
-        model = CoRegSC(4, regularization, form=form, max_iter=30, random_state=0).fit(views)
+        model = CoRegSC(
+            4, regularization=regularization, form=form, max_iter=30, random_state=0
+        ).fit(views)
         assert (np.diff(model.objective_) >= -1e-9).all()
 
     def test_objective_by_definition(self, form):
         views, _ = blobs(spread=2.0)
-        model = CoRegSC(3, 0.3, form=form, max_iter=200, tol=1e-12, random_state=0)
+        model = CoRegSC(3, regularization=0.3, form=form, max_iter=200, tol=1e-12, random_state=0)
         U = model.fit(views).view_embeddings_
         value = sum(np.trace(u.T @ affinity(v) @ u) for u, v in zip(U, views, strict=True))
         if form == "centroid":
@@ -67,14 +69,14 @@ class TestBothForms:
 
     def test_embeddings_are_orthonormal(self, form):
         views, _ = blobs(spread=2.0)
-        model = CoRegSC(4, 0.3, form=form, random_state=0).fit(views)
+        model = CoRegSC(4, regularization=0.3, form=form, random_state=0).fit(views)
         for U in model.view_embeddings_:
             np.testing.assert_allclose(U.T @ U, np.eye(4), atol=1e-10)
         np.testing.assert_allclose(np.linalg.norm(model.embedding_, axis=1), 1)
 
     def test_without_agreement_views_have_their_own(self, form):
         views, _ = blobs(spread=2.0)
-        model = CoRegSC(3, 0.0, form=form, random_state=0).fit(views)
+        model = CoRegSC(3, regularization=0.0, form=form, random_state=0).fit(views)
         for U, view in zip(model.view_embeddings_, views, strict=True):
             vectors = np.linalg.eigh(affinity(view))[1][:, -3:]
             np.testing.assert_allclose(projector(U), projector(vectors), atol=1e-8)
@@ -82,7 +84,7 @@ class TestBothForms:
 
     def test_strong_agreement_makes_them_equal(self, form):
         views, _ = blobs(spread=2.0)
-        model = CoRegSC(3, 1e4, form=form, max_iter=50, random_state=0).fit(views)
+        model = CoRegSC(3, regularization=1e4, form=form, max_iter=50, random_state=0).fit(views)
         first, *others = map(projector, model.view_embeddings_)
         for other in others:
             np.testing.assert_allclose(other, first, atol=1e-3)
@@ -141,10 +143,12 @@ def test_centroid_does_not_depend_on_the_order_of_views():
 
 def test_tolerance_ends_the_sweeps_and_its_lack_is_told():
     views, _ = blobs(spread=1.0)
-    model = CoRegSC(3, 0.1, max_iter=500, tol=1e-6, random_state=0).fit(views)
+    model = CoRegSC(3, regularization=0.1, max_iter=500, tol=1e-6, random_state=0).fit(views)
     assert model.n_iter_ < 500
     with pytest.warns(ConvergenceWarning, match="max_iter=2"):
-        CoRegSC(3, 0.1, max_iter=2, tol=1e-15, random_state=0).fit(blobs(spread=4.0)[0])
+        CoRegSC(3, regularization=0.1, max_iter=2, tol=1e-15, random_state=0).fit(
+            blobs(spread=4.0)[0]
+        )
 
 
 @pytest.mark.filterwarnings("ignore:every sample of view")
@@ -179,13 +183,13 @@ def test_band_on_3sources(data_dir):
 
 def test_without_a_pull_the_common_part_is_that_of_equal_views():
     views, truth = blobs()
-    model = CoRegSC(3, 0.0, n_init=5, random_state=0).fit(views)
+    model = CoRegSC(3, regularization=0.0, n_init=5, random_state=0).fit(views)
     assert adjusted_rand_score(truth, model.labels_) == 1.0
 
 
 def test_the_common_embedding_is_that_of_the_last_sweep():
     views, _ = blobs(spread=3.0)
-    model = CoRegSC(3, 5.0, max_iter=3, random_state=0).fit(views)
+    model = CoRegSC(3, regularization=5.0, max_iter=3, random_state=0).fit(views)
     common = np.linalg.svd(np.hstack(model.view_embeddings_), full_matrices=False)[0][:, :3]
     unit = common / np.linalg.norm(common, axis=1, keepdims=True)
     np.testing.assert_allclose(model.embedding_ @ model.embedding_.T, unit @ unit.T, atol=1e-10)
@@ -193,7 +197,7 @@ def test_the_common_embedding_is_that_of_the_last_sweep():
 
 def test_the_pairwise_form_renews_the_first_view_last():
     views, _ = blobs(spread=3.0)
-    model = CoRegSC(3, 0.5, form="pairwise", max_iter=1, random_state=0).fit(views)
+    model = CoRegSC(3, regularization=0.5, form="pairwise", max_iter=1, random_state=0).fit(views)
     start = [np.linalg.eigh(affinity(view))[1][:, -3:] for view in views]
     U = dict(enumerate(start))
     for v in (1, 2, 0):
@@ -206,15 +210,17 @@ def test_the_pairwise_form_renews_the_first_view_last():
 class TestAgreementOfEachView:
     def test_one_number_for_all_is_the_same_for_each(self):
         views, _ = blobs(spread=2.0)
-        one = CoRegSC(3, 0.3, random_state=0).fit(views)
-        each = CoRegSC(3, [0.3, 0.3, 0.3], random_state=0).fit(views)
+        one = CoRegSC(3, regularization=0.3, random_state=0).fit(views)
+        each = CoRegSC(3, regularization=[0.3, 0.3, 0.3], random_state=0).fit(views)
         np.testing.assert_array_equal(one.labels_, each.labels_)
         np.testing.assert_allclose(one.objective_, each.objective_)
 
     def test_objective_by_definition_does_not_fall(self):
         views, _ = blobs(spread=2.0)
         strengths = [0.5, 0.1, 2.0]
-        model = CoRegSC(3, strengths, max_iter=200, tol=1e-12, random_state=0).fit(views)
+        model = CoRegSC(3, regularization=strengths, max_iter=200, tol=1e-12, random_state=0).fit(
+            views
+        )
         assert (np.diff(model.objective_) >= -1e-9).all()
         U = model.view_embeddings_
         total = sum(s * projector(u) for s, u in zip(strengths, U, strict=True))
@@ -225,10 +231,10 @@ class TestAgreementOfEachView:
 
     def test_a_view_without_a_pull_keeps_its_own_embedding(self):
         views, _ = blobs(spread=2.0)
-        model = CoRegSC(3, [0.0, 1.0, 1.0], random_state=0).fit(views)
+        model = CoRegSC(3, regularization=[0.0, 1.0, 1.0], random_state=0).fit(views)
         own = np.linalg.eigh(affinity(views[0]))[1][:, -3:]
         np.testing.assert_allclose(projector(model.view_embeddings_[0]), projector(own), atol=1e-6)
 
     def test_the_pairwise_form_takes_one_number(self):
         with pytest.raises(ValueError, match="form='pairwise': expected one number"):
-            CoRegSC(3, [0.1, 0.1, 0.1], form="pairwise").fit(blobs()[0])
+            CoRegSC(3, regularization=[0.1, 0.1, 0.1], form="pairwise").fit(blobs()[0])

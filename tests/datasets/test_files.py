@@ -189,6 +189,14 @@ def test_views_elsewhere_are_refused(tmp_path, suffix):
     assert not list(tmp_path.iterdir())
 
 
+def test_the_index_of_frames_is_kept(tmp_path):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 4.0]}, index=["a", "b", "c"])
+    write_views(tmp_path / "named.npz", [frame, frame**2])
+    assert read_views(tmp_path / "named.npz").sample_ids.tolist() == ["a", "b", "c"]
+    write_views(tmp_path / "counted.npz", [frame.reset_index(drop=True)])
+    assert read_views(tmp_path / "counted.npz").sample_ids is None
+
+
 def test_class_names_need_labels(tmp_path):
     with pytest.raises(ValueError, match="received class_names without y"):
         write_views(tmp_path / "set.npz", [np.eye(3)], class_names=["a"])

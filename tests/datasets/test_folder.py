@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -326,3 +327,31 @@ def test_a_single_table_wants_its_folder(folder):
 def test_the_folder_at_hand_has_its_name(folder, monkeypatch):
     monkeypatch.chdir(folder(text=TEXT, image=IMAGE))
     assert read_views(".").name == "set"
+
+
+class TestIndexesOfPandas:
+    """pandas writes an index that is not 0, 1, 2, ... into Parquet files, as a column."""
+
+    frame = pd.DataFrame({"id": list("abcd"), "x": [1.0, 2.0, 3.0, 4.0]})
+
+    @pytest.mark.parametrize("name", [None, "row"])
+    def test_are_no_features(self, tmp_path, name):
+        self.frame.iloc[[3, 0, 2]].rename_axis(name).to_parquet(tmp_path / "a.parquet")
+        self.frame.to_parquet(tmp_path / "b.parquet")
+        data = read_views(tmp_path, samples="common")
+        assert data.views.n_features == [1, 1]
+        assert data.sample_ids.tolist() == ["d", "a", "c"]
+
+    def test_may_tell_the_samples(self, tmp_path):
+        for name in "ab":
+            self.frame.set_index("id").to_parquet(tmp_path / f"{name}.parquet")
+        data = read_views(tmp_path)
+        assert data.views.n_features == [1, 1]
+        assert data.sample_ids.tolist() == list("abcd")
+
+
+def test_compressed_tables_are_warned_of(folder):
+    made = folder(text=TEXT, image__csv_gz=b"")
+    (made / "image.csv_gz").rename(made / "image.csv.gz")
+    with pytest.warns(UserWarning, match=r"'image\.csv\.gz' left out, as compressed"):
+        assert len(read_views(made).views) == 1

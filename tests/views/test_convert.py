@@ -163,7 +163,7 @@ def test_non_numeric_columns_are_named():
 
 def test_missing_values_of_a_nullable_frame_are_found():
     frame = pd.DataFrame({"a": pd.array([1, None], dtype="Int64")})
-    with pytest.raises(ValueError, match="view 'view0' holds NaN at row 1, column 0"):
+    with pytest.raises(ValueError, match="view 'view0' holds NaN at row 1, column 'a'"):
         as_views([frame])
 
 
@@ -304,3 +304,32 @@ def test_a_view_that_no_sample_has_is_told():
         warnings.simplefilter("error")
         as_views(arrays, present=np.array([[True, False]] * 4), warn=False)
         as_views(arrays, present=np.array([[True, False], [True, True]] * 2))
+
+
+class TestPresentAsFrame:
+    views = {"a": pd.DataFrame(X, index=list("pqrs")), "b": Y}  # noqa: RUF012
+    present = pd.DataFrame({"b": [1, 1, 1, 0], "a": [1, 0, 1, 1]}, index=list("pqrs")) == 1
+
+    @pytest.mark.parametrize("dtype", [bool, "boolean", object, float])
+    def test_columns_name_the_views(self, dtype):
+        views = as_views(self.views, present=self.present.astype(dtype))
+        assert views.present.tolist() == [[1, 1], [0, 1], [1, 1], [1, 0]]
+
+    def test_without_names_they_are_taken_by_place(self):
+        views = as_views(list(self.views.values()), present=self.present)
+        assert views.present.tolist() == [[1, 1], [1, 0], [1, 1], [0, 1]]
+
+    def test_other_names_are_refused(self):
+        with pytest.raises(ValueError, match="present has columns 'b', 'c'; expected the names"):
+            as_views(self.views, present=self.present.rename(columns={"a": "c"}))
+
+    def test_other_samples_are_refused(self):
+        with pytest.raises(ValueError, match="views 'a' and 'present' have different indexes"):
+            as_views(self.views, present=self.present.iloc[::-1])
+
+    @pytest.mark.parametrize("value", [None, pd.NA, "yes", 2])
+    def test_other_values_are_refused(self, value):
+        present = self.present.astype(object)
+        present.iloc[0, 0] = value
+        with pytest.raises(ValueError, match="present must hold True and False"):
+            as_views(self.views, present=present)

@@ -183,6 +183,6 @@ class KCTD(MultiViewClusterer):
         warn_if_early(
             found,
             what=f"the misfit of solver={self.solver!r}",
-            remedy=f"raise max_iter, or tol above {self.tol:g}",
+            remedy="raise max_iter",
         )
         return self

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -31,6 +33,8 @@ class Commands(TyperGroup):
             args = ["--help"]
         options["standalone_mode"] = False
         signal.signal(signal.SIGTERM, _interrupt)
+        if sys.stderr is None:  # closed by the caller, who wants to hear of nothing
+            sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the end
         run = super().main
         with _warnings_as_lines():
             code = _exit_code(lambda: run(args, *rest, **options))

@@ -8,6 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.folder import read_folder
 from manyview.datasets.h5mu import read_h5mu
@@ -16,7 +18,7 @@ from manyview.datasets.labels import encode_labels
 from manyview.datasets.matlab import read_matlab, write_matlab
 from manyview.datasets.native import read_native, write_native
 from manyview.datasets.tables import SUFFIXES
-from manyview.views import as_views
+from manyview.views import as_views, first_index
 
 __all__ = ["read_views", "write_views"]
 
@@ -156,7 +158,7 @@ def write_views(
         double there.
     views : Views, list, tuple or dict of array-likes, or Dataset
         The views, in this process, as :func:`manyview.as_views` takes them. A Dataset brings its
-        classes along.
+        classes along, DataFrames the index of their samples.
     y : array-like of shape (n_samples,), optional
         Labels, numbers or strings. They are numbered from 0 in sorted order.
     class_names : array-like of str of shape (n_classes,), optional
@@ -192,6 +194,8 @@ def write_views(
         if y is None and class_names is None and views.y is not None:
             y, class_names = views.y, views.class_names
         name, sample_ids, views = views.name, views.sample_ids, views.views
+    elif (index := first_index(views)) is not None and not _counts(index):
+        sample_ids = np.asarray([str(sample) for sample in index], dtype=np.str_)
     checked = as_views(views)
     if checked.place != "numpy":
         raise TypeError(
@@ -203,6 +207,11 @@ def write_views(
     elif class_names is not None:
         raise ValueError("received class_names without y: they name the classes of y")
     write(path, Dataset(checked, y, class_names, name, sample_ids), compress=compress)
+
+
+def _counts(index: Any) -> bool:
+    """Return whether an index says no more than the places of rows."""
+    return bool(np.array_equal(np.asarray(index), np.arange(len(index))))
 
 
 def _common(dataset: Dataset, path: Path) -> Dataset:

@@ -18,6 +18,7 @@ from manyview.warn import warn_user
 __all__ = ["read_folder"]
 
 _IDS = ("id", "ids", "sample", "sampleid", "samples", "index", "", "unnamed: 0", "indexlevel0")
+_PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 _LABELS = ("label", "labels", "y", "class", "gt", "truth")
 
 Strings = npt.NDArray[np.str_]
@@ -86,6 +87,13 @@ def _files(folder: Path) -> tuple[list[Path], Path | None]:
         for file in inside
         if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
     ]
+    packed = [
+        file.name
+        for file in inside
+        if file.suffix.lower() in _PACKED and Path(file.stem).suffix.lower() in SUFFIXES
+    ]
+    if packed:
+        warn_user(f"{folder}: {first_few(packed)} left out, as compressed; unpack it first")
     of_labels = [file for file in tables if file.stem.lower() == "labels"]
     views = [file for file in tables if file not in of_labels]
     if not views:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -46,7 +47,7 @@ def column_names(path: Path) -> list[str]:
 
 
 def read_table(path: Path, id_column: str) -> Table:
-    r"""Read a view: a column of ids, the others are features.
+    r"""Read a view: a column of ids, the others are features, but for an index of pandas.
 
     Examples
     --------
@@ -58,7 +59,8 @@ def read_table(path: Path, id_column: str) -> Table:
     >>> table.name, table.ids.tolist(), table.array.tolist()
     ('text', ['a'], [[1.0, 2.0]])
     """
-    features = [name for name in column_names(path) if name != id_column]
+    left_out = (id_column, *_indexes(path))
+    features = [name for name in column_names(path) if name not in left_out]
     if not features:
         raise ValueError(f"{path.name} has no column beside {id_column!r}; expected features")
     read = _read(path, dict.fromkeys(features, "float64") | {id_column: "string"})
@@ -174,6 +176,17 @@ def _parquet(path: Path) -> Any:
         if isinstance(error, ImportError):
             raise
         raise ValueError(f"{path.name}: not a readable Parquet file ({error})") from error
+
+
+def _indexes(path: Path) -> list[str]:
+    """Return the columns of a Parquet file that were the index of a DataFrame of pandas."""
+    if _separator(path) is not None:
+        return []
+    described = (_parquet(path).schema_arrow.metadata or {}).get(b"pandas", b"{}")
+    try:
+        return [name for name in json.loads(described)["index_columns"] if isinstance(name, str)]
+    except (ValueError, TypeError, KeyError):  # not as pandas writes it today
+        return []
 
 
 def _repeats(names: list[str]) -> bool:

@@ -5,7 +5,7 @@ from manyview.engine.block import Block, RowView, Sums, Update
 from manyview.engine.choose import engine_for
 from manyview.engine.local import LocalEngine
 from manyview.engine.scaling import Scaling
-from manyview.engine.threads import blas_threads
+from manyview.linalg.threads import blas_threads
 
 __all__ = [
     "Block",

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import dask
 from dask.base import get_scheduler
 
-from manyview.engine.threads import limited_blas
+from manyview.linalg.threads import limited_blas
 
 __all__ = ["Graph", "Ref", "Runner", "runner_for"]
 

@@ -18,7 +18,7 @@ from manyview.engine.block import Block, RowView, Sums, Update
 from manyview.engine.local import LocalEngine
 from manyview.engine.scaling import Folded, Pulled, Scaling
 from manyview.engine.sparse_rows import SparseRows
-from manyview.engine.threads import blas_threads, limited_blas
+from manyview.linalg.threads import blas_threads, limited_blas
 from manyview.views import Views
 
 __all__ = ["TensorRows", "TorchEngine"]

@@ -59,6 +59,8 @@ class CheckpointFile:
             self._path = path = path.resolve()
             if path.exists() and not path.is_file():
                 raise OSError("it is not a file")
+            if not path.parent.is_dir():
+                raise OSError(f"there is no folder {path.parent}")
             # under a name of its own: another fit may be at work on the file
             with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_partial(path).name):
                 pass

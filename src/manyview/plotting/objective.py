@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,6 +101,8 @@ def _curves(fits: Any) -> dict[str, npt.NDArray[np.float64]]:
         if not fits:
             raise ValueError("fits is empty: there is nothing to draw")
         return {str(name): _curve(str(name), fit) for name, fit in fits.items()}
+    if isinstance(fits, Sequence) and any(isinstance(fit, BaseEstimator | Run) for fit in fits):
+        raise TypeError("fits is a list of fits; expected a dict with their names, or one fit")
     if isinstance(fits, Run):
         return {fits.method: _curve(fits.method, fits)}
     name = type(fits).__name__ if isinstance(fits, BaseEstimator) else ""

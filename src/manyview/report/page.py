@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
@@ -105,9 +104,9 @@ def write_report(
 
 def _check_target(path: Path) -> None:
     if path.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "is a folder; expected a file", str(path))
+        raise IsADirectoryError(f"{path} is a folder; expected the name of a file")
     if not path.resolve().parent.exists():
-        raise FileNotFoundError(errno.ENOENT, "is in a folder that does not exist", str(path))
+        raise FileNotFoundError(f"no folder {path.parent} to write {path.name} in")
 
 
 def _check(runs: Sequence[Run], datasets: Sequence[Dataset], models: Mapping[str, MMC]) -> None:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.views.container import Array, Views, listed
+from manyview.views.frames import is_pandas
 from manyview.views.places import place_of, value_range
 from manyview.warn import ViewWarning, warn_user
 
@@ -25,6 +26,7 @@ __all__ = [
     "check_values",
     "has_equal_rows",
     "position",
+    "present_in_order",
     "size_within_range",
     "warn_of_numbers",
     "warn_of_single_features",
@@ -129,16 +131,19 @@ def check_indexes(indexes: list[tuple[str, Any]]) -> None:
         )
 
 
-def check_values(name: str, array: Array, *, warn: bool) -> None:
+def check_values(
+    name: str, array: Array, features: npt.NDArray[np.str_] | None, *, warn: bool
+) -> None:
     """Refuse NaN and infinity, and, if asked to, warn of a view that carries nothing."""
     low, high = _whole_range(array)
     if not np.isfinite([low, high]).all():
         at, value = _first_not_finite(array) if place_of(array) == "numpy" else (None, low + high)
         shown = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
-        where = "" if at is None else f" at {position(at)}"
+        where = "" if at is None else f" at {position(at, features)}"
         raise ValueError(
-            f"view {name!r} holds {shown}{where}; expected finite numbers. Which "
-            "samples lack a view is said by as_views(..., present=...)"
+            f"view {name!r} holds {shown}{where}; expected finite numbers: fill "
+            "or leave out what is missing. That samples lack a whole view is said by "
+            "as_views(..., present=...)"
         )
     if warn and array.shape[0] > 1 and (low == high or has_equal_rows(array)):
         warn_user(f"every sample of view {name!r} is the same: it carries nothing", ViewWarning)
@@ -263,9 +268,41 @@ def _first_not_finite(array: Array) -> tuple[tuple[int, ...], float]:
     raise AssertionError("no such entry")
 
 
+def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]:
+    """Return which sample has which view, by the views' names where a frame has columns for them.
+
+    Parameters
+    ----------
+    present : array-like of shape (n_samples, n_views)
+        Of the caller.
+    views : Views
+        The views.
+    index : Index or None
+        Names of their samples, where they have any.
+    """
+    if not is_pandas(present):
+        return np.asarray(present)
+    columns = [str(column) for column in present.columns]
+    if views.named and sorted(columns) != sorted(views.names):
+        raise ValueError(
+            f"present has columns {listed(columns)}; expected the names of the views, "
+            f"{listed(views.names)}"
+        )
+    if index is not None:
+        check_indexes([(views.names[0], index), ("present", present.index)])
+    if views.named:
+        present = present.iloc[:, [columns.index(name) for name in views.names]]
+    return np.asarray(present)
+
+
 def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_] | None:
     """Return which sample has which view as a boolean array, None where every one has all."""
     mask = np.asarray(present)
+    if mask.dtype.kind == "O":  # as of a frame whose columns could hold missing values
+        try:
+            mask = mask.astype(np.float64)
+        except (TypeError, ValueError):
+            mask = mask.astype(np.str_)
     expected = (views.n_samples, len(views))
     if mask.shape != expected:
         raise ValueError(f"present has shape {mask.shape}; expected (samples, views) = {expected}")
@@ -278,6 +315,9 @@ def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_]
     return None if mask.all() else mask
 
 
-def position(at: tuple[int, ...]) -> str:
+def position(at: tuple[int, ...], features: npt.NDArray[np.str_] | None = None) -> str:
     """Return a place in an array, for a message."""
-    return f"row {at[0]}, column {at[1]}" if len(at) == 2 else f"position {at}"
+    if len(at) != 2:
+        return f"position {at}"
+    column = str(at[1]) if features is None else repr(str(features[at[1]]))
+    return f"row {at[0]}, column {column}"

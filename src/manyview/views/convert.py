@@ -26,13 +26,16 @@ from manyview.views.checks import (
     check_rows,
     check_values,
     position,
+    present_in_order,
     size_within_range,
     warn_of_numbers,
 )
 from manyview.views.collections import blanked_collection, check_collection
 from manyview.views.compressed import check_compressed
 from manyview.views.container import Array, Views, listed
+from manyview.views.frames import frame_columns, frame_values, is_frame, is_pandas
 from manyview.views.places import dtype_of, place_of, value_range
+from manyview.views.refused import refuse_others
 from manyview.views.tensors import as_tensor_view, blanked_tensor
 from manyview.warn import ViewWarning, warn_user
 
@@ -55,8 +58,8 @@ def as_views(
         rows as samples. The keys of a dict name the views, the columns of a DataFrame the
         features. Of a MuData object every modality is a view, which a sample may lack.
     present : array-like of bool of shape (n_samples, n_views), optional
-        Which sample has which view. A sample takes no feature from a view that it lacks,
-        whatever that row holds, be it NaN.
+        Which sample has which view; the columns of a DataFrame name the views. A sample takes no
+        feature from a view that it lacks, whatever that row holds, be it NaN.
     min_samples : int, default=1
         Fewest samples that will do.
     warn : bool, default=True
@@ -83,7 +86,8 @@ def as_views(
     """  # noqa: E501 - the message is shown as it is printed
     gathered = views if isinstance(views, Views) else unchecked_views(views)
     if present is not None:
-        gathered = replace(gathered, present=np.asarray(present), checked=False)
+        mask = present_in_order(present, gathered, first_index(views))
+        gathered = replace(gathered, present=mask, checked=False)
     checked = gathered if gathered.checked else _checked(gathered, warn)
     if checked.n_samples < min_samples:
         raise ValueError(
@@ -122,9 +126,11 @@ def _checked(views: Views, warn: bool) -> Views:
         for name, here in zip(views.names, present.T, strict=True):
             if warn and not here.any():
                 warn_user(f"no sample has view {name!r}: it carries nothing", ViewWarning)
-    for name, array, features in zip(views.names, arrays, views.feature_names, strict=True):
-        check_values(name, array, warn=warn)
-        if warn:
+    for v, (name, array) in enumerate(zip(views.names, arrays, strict=True)):
+        features = views.feature_names[v]
+        told = warn and (present is None or bool(present[:, v].any()))
+        check_values(name, array, features, warn=told)
+        if told:
             warn_of_numbers(name, array, features)
     return replace(views, arrays=tuple(arrays), present=present, checked=True)
 
@@ -201,22 +207,16 @@ def _kind(array: Array) -> str:
 
 def _as_array(name: str, item: Any) -> tuple[Array, npt.NDArray[np.str_] | None]:
     columns: npt.NDArray[np.str_] | None
+    refuse_others(name, item)
     if is_annotated(item):
         matrix, columns = annotated_matrix(name, item)
         return _as_array(name, matrix)[0], columns
-    if _is_frame(item):
-        columns = np.asarray([str(column) for column in item.columns], dtype=np.str_)
-        array = _frame_values(name, item)
+    if is_frame(item):
+        columns, array = frame_columns(item), frame_values(name, item)
     elif sp.issparse(item) or place_of(item) != "numpy":
         columns, array = None, _elsewhere(name, item)
     elif item is None or isinstance(item, str | bytes):
         raise TypeError(f"view {name!r} is {item!r}; expected a 2-D array of numbers")
-    elif (opener := _opener(item)) is not None:
-        raise TypeError(
-            f"view {name!r} is an array of {type(item).__module__.partition('.')[0]} on disk, "
-            f"which would be read whole; hand it over as {opener}, or read it with [:] if it fits "
-            "into memory"
-        )
     else:
         columns, array = None, _dense(name, item)
     if array.ndim != 2:
@@ -242,13 +242,6 @@ def _elsewhere(name: str, item: Any) -> Array:
     return item
 
 
-def _opener(item: Any) -> str | None:
-    """Return how a chunked array on disk becomes a Dask array; None for anything else."""
-    root = type(item).__module__.partition(".")[0]
-    openers = {"zarr": "dask.array.from_zarr(...)", "h5py": "dask.array.from_array(...)"}
-    return openers.get(root) if hasattr(item, "shape") else None
-
-
 def _dense(name: str, item: Any) -> Array:
     if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
         raise ValueError(
@@ -269,22 +262,6 @@ def _dense(name: str, item: Any) -> Array:
         raise ValueError(
             f"view {name!r} holds {value!r} at {position(at)}; expected real numbers"
         ) from None
-
-
-def _frame_values(name: str, frame: Any) -> Array:
-    kinds = [(str(column), dtype) for column, dtype in frame.dtypes.items()]
-    bad = [f"{column!r} ({dtype})" for column, dtype in kinds if not _is_numeric_dtype(dtype)]
-    if bad:
-        raise ValueError(
-            f"view {name!r} has {len(bad)} non-numeric column(s): {', '.join(bad[:5])}"
-            f"{', ...' if len(bad) > 5 else ''}; expected numbers only"
-        )
-    if kinds and all(getattr(dtype, "fill_value", None) == 0 for _, dtype in kinds):
-        return frame.sparse.to_coo()
-    if any(hasattr(dtype, "na_value") for _, dtype in kinds):
-        return frame.to_numpy(dtype=np.float64, na_value=np.nan)
-    values = frame.to_numpy()
-    return values.astype(np.float64) if values.dtype.kind == "O" else values
 
 
 def _csr(name: str, array: Any) -> Array:
@@ -316,17 +293,7 @@ def _index_of(item: Any) -> Any:
     """Return the names of the rows of a DataFrame or AnnData object, None of anything else."""
     if is_annotated(item):
         return item.obs_names
-    return item.index if _is_frame(item) else None
-
-
-def _is_frame(item: Any) -> bool:
-    return hasattr(item, "iloc") and hasattr(item, "columns")
-
-
-def _is_numeric_dtype(dtype: Any) -> bool:
-    # a sparse type holds numbers of its subtype; so does one of intervals, which are none
-    held = dtype.subtype if hasattr(dtype, "fill_value") else dtype
-    return getattr(held, "kind", "O") in tuple("fiub")
+    return item.index if is_pandas(item) else None
 
 
 def _is_number(value: Any) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from threading import Lock
 
-from threadpoolctl import threadpool_info, threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 __all__ = ["blas_threads", "limited_blas"]
 
@@ -26,8 +26,9 @@ class _Limit:
     def enter(self, threads: int) -> None:
         with self._lock:
             if self._users == 0:
-                self.before = _blas_threads()
-                self._held.enter_context(threadpool_limits(threads, user_api="blas"))
+                found = ThreadpoolController()
+                self.before = _most_of_blas(found)
+                self._held.enter_context(found.limit(limits=threads, user_api="blas"))
             self._users += 1
 
     def leave(self) -> None:
@@ -43,7 +44,7 @@ _LIMIT = _Limit()
 
 @contextmanager
 def limited_blas(threads: int) -> Iterator[None]:
-    """Hold BLAS to some threads, and OpenMP in this thread; calls that overlap share a limit.
+    """Hold BLAS to some threads; calls that overlap share the limit of the first.
 
     Parameters
     ----------
@@ -52,17 +53,16 @@ def limited_blas(threads: int) -> Iterator[None]:
     """
     _LIMIT.enter(threads)
     try:
-        with threadpool_limits(threads, user_api="openmp"):  # of which each thread has its own
-            yield
+        yield
     finally:
         _LIMIT.leave()
 
 
 def blas_threads() -> int:
     """Return how many threads BLAS would use, as the caller and the environment have it."""
-    return _LIMIT.before or _blas_threads()
+    return _LIMIT.before or _most_of_blas(ThreadpoolController())
 
 
-def _blas_threads() -> int:
-    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+def _most_of_blas(found: ThreadpoolController) -> int:
+    pools = (pool for pool in found.info() if pool["user_api"] == "blas")
     return max((int(pool["num_threads"]) for pool in pools), default=1)

@@ -8,7 +8,8 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from manyview import MMC
 from manyview.datasets import make_views
 from manyview.engine import blas_threads
-from manyview.engine.threads import limited_blas
+from manyview.linalg.partition import cluster_rows
+from manyview.linalg.threads import limited_blas
 
 
 @pytest.fixture(autouse=True)
@@ -65,3 +66,18 @@ def test_fits_in_several_threads_leave_blas_as_it_was():
     assert now() == {2}
     for labels in found[1:]:
         np.testing.assert_array_equal(labels, found[0])
+
+
+def test_clusterings_in_several_threads_leave_blas_as_it_was():
+    """scikit-learn's k-means sets a limit of its own."""
+    rows = np.random.default_rng(0).random((2000, 5))
+    barrier = Barrier(3)
+
+    def cluster(seed):
+        barrier.wait()
+        for _ in range(3):
+            cluster_rows(rows, 4, np.random.default_rng(seed))
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(cluster, range(3)))
+    assert now() == {2}
