@@ -61,12 +61,12 @@ def test_a_table_for_a_terminal_that_has_few_letters(data):
     command = [sys.executable, "-m", "manyview", "compare", str(data), "--methods", "RMKMC"]
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
-        [*command, "--repeats", "1", "--jobs", "1"],
+        [*command, "--repeats", "2", "--jobs", "1"],
         capture_output=True,
         env=environment,
         check=True,
     )
-    assert re.search(rb"RMKMC .* [\d.]+\+-0\.0 ", done.stdout)
+    assert re.search(rb"RMKMC .* [\d.]+\+-\d ", done.stdout)
 
 
 def test_goes_on_where_it_stopped(data, tmp_path):

@@ -242,7 +242,8 @@ def _notes(rows: Sequence[Row]) -> Iterator[str]:
 def _spread(row: Row, key: str) -> str:
     if not row.n_runs:
         return "failed"
-    return f"{100 * row.mean[key]:.1f}{plus_minus()}{100 * row.std[key]:.1f}"
+    spread = f"{plus_minus()}{100 * row.std[key]:.1f}" if row.n_runs > 1 else ""
+    return f"{100 * row.mean[key]:.1f}{spread}"
 
 
 def _mean(row: Row, key: str) -> str:

@@ -102,7 +102,8 @@ def _cells(row: Row, best: dict[tuple[str, str, str], float]) -> list[str]:
     cells = []
     for at, score in enumerate(_SHOWN):
         mean = round(100 * row.mean[score], 1)
-        text = f"{mean:.1f}±{100 * row.std[score]:.1f}"
+        spread = f"±{100 * row.std[score]:.1f}" if row.n_runs > 1 else ""
+        text = f"{mean:.1f}{spread}"
         if mean == best[row.data, row.protocol, score]:
             text = f"**{text}**"
         if row.published is not None:
