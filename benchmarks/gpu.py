@@ -182,9 +182,7 @@ def watched(bench: Bench) -> Iterator[dict[str, float]]:
     """Time the parts of a fit by the functions that it goes through."""
     seconds: dict[str, float] = {}
     whole = {
-        (module, name): getattr(module, name)
-        for module, names in WATCHED.items()
-        for name in names
+        (module, name): getattr(module, name) for module, names in WATCHED.items() for name in names
     }
 
     def timed(name: str, function: Callable[..., Any]) -> Callable[..., Any]:

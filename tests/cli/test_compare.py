@@ -66,7 +66,7 @@ def test_a_table_for_a_terminal_that_has_few_letters(data):
         env=environment,
         check=True,
     )
-    assert re.search(rb"RMKMC .* [\d.]+\+-\d ", done.stdout)
+    assert re.search(rb"RMKMC .* [\d.]+\+-[\d.]+ ", done.stdout)
 
 
 def test_goes_on_where_it_stopped(data, tmp_path):
