@@ -8,7 +8,7 @@ from manyview import MMC
 from manyview.datasets import Dataset, make_views
 from manyview.experiment import Method, ResultsFile, Run
 from manyview.metrics import clustering_accuracy
-from manyview.mmc import estimator
+from manyview.mmc import start as begin
 from manyview.mmc.defaults import default_rank
 from manyview.mmc.init import graph_start
 
@@ -45,7 +45,7 @@ def test_the_start_alone_is_where_mmc_starts(order, monkeypatch):
         graph_start(engine, *args, **options)
         begun.append(engine.gather("labels").copy())
 
-    monkeypatch.setattr(estimator, "graph_start", heard)
+    monkeypatch.setattr(begin, "graph_start", heard)
     fitted(3, order=order, random_state=4)
     start = variants.StartAlone(3, random_state=4, order=order).fit(made().views)
     assert np.array_equal(start.labels_, begun[0])
