@@ -1,5 +1,6 @@
+import os
 from concurrent.futures import ThreadPoolExecutor
-from threading import Barrier
+from threading import Barrier, Event
 
 import numpy as np
 import pytest
@@ -9,13 +10,16 @@ from manyview import MMC
 from manyview.datasets import make_views
 from manyview.engine import blas_threads
 from manyview.linalg.partition import cluster_rows
-from manyview.linalg.threads import limited_blas
+from manyview.linalg.threads import _LIMIT, _disown, limited_blas
 
 
 @pytest.fixture(autouse=True)
 def two_threads():
+    """Have two threads of BLAS, which belong to no thread of ours."""
     with threadpool_limits(2, user_api="blas"):
+        _disown()
         yield
+        _disown()
 
 
 def now():
@@ -49,6 +53,39 @@ def test_the_last_of_calls_that_overlap_lifts_the_limit():
     assert now() == {1}
     second.__exit__(None, None, None)
     assert now() == {2}
+
+
+def test_who_leaves_last_need_not_be_who_came_first():
+    inside, leave = Event(), Event()
+
+    def first():
+        with limited_blas(1):
+            inside.set()
+            leave.wait()
+
+    def last():
+        inside.wait()
+        with limited_blas(1):
+            leave.set()
+            one.result()
+            held.append(now())
+
+    held = []
+    with ThreadPoolExecutor(2) as pool:
+        one = pool.submit(first)
+        pool.submit(last).result()
+    assert held == [{1}]
+    assert now() == {2}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+def test_a_child_begins_without_a_limit():
+    with limited_blas(1):
+        child = os.fork()
+        if child == 0:
+            os._exit(_LIMIT._users)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -14,7 +14,7 @@ __all__ = ["GraphOfCall"]
 _AT_ONCE = 8  # results that are added together
 _SMALL = 1 << 20  # bytes of results that the driver may add itself, which saves a task
 
-_CALLS = (f"{uuid4().hex}-{n}" for n in count())
+_CALLS = count()  # whose next is safe where threads ask at once
 
 
 class GraphOfCall(dict[Any, Any]):
@@ -22,7 +22,7 @@ class GraphOfCall(dict[Any, Any]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._call = next(_CALLS)
+        self._call = f"{uuid4().hex}-{next(_CALLS)}"
 
     def add(self, label: str, tasks: list[Any]) -> list[Any]:
         """Add tasks, and return their keys."""

@@ -11,7 +11,7 @@ from typing import Any, Protocol, TypeAlias
 import dask
 from dask.base import get_scheduler
 
-from manyview.linalg.threads import limited_blas
+from manyview.linalg.threads import limited_threads
 
 __all__ = ["Graph", "Ref", "Runner", "runner_for"]
 
@@ -66,7 +66,7 @@ class Here:
 
     def working(self) -> Any:
         """Hold BLAS to one thread in each of those of Dask."""
-        return limited_blas(1)
+        return limited_threads(1)
 
 
 class Cluster:

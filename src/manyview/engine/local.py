@@ -13,13 +13,12 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from threadpoolctl import threadpool_limits
 
 from manyview.engine.arrays import Array, to_numpy
 from manyview.engine.base import Engine
 from manyview.engine.block import Block, RowView, Sums, Update, add_sums, rows_of, scale_rows
 from manyview.engine.scaling import Scaling
-from manyview.linalg.threads import limited_blas
+from manyview.linalg.threads import limited_threads
 from manyview.views import Views
 
 __all__ = ["LocalEngine"]
@@ -94,9 +93,7 @@ class LocalEngine(Engine):
         if self._n_threads == 1 or len(self.blocks) == 1:
             yield
             return
-        # of OpenMP's threads each thread has its own limit
-        openmp = threadpool_limits(1, user_api="openmp")
-        with limited_blas(1), openmp, ThreadPoolExecutor(self._n_threads) as self._pool:
+        with limited_threads(1), ThreadPoolExecutor(self._n_threads) as self._pool:
             try:
                 yield
             finally:

@@ -18,7 +18,7 @@ from manyview.engine.block import Block, RowView, Sums, Update
 from manyview.engine.local import LocalEngine
 from manyview.engine.scaling import Folded, Pulled, Scaling
 from manyview.engine.sparse_rows import SparseRows
-from manyview.linalg.threads import blas_threads, limited_blas
+from manyview.linalg.threads import blas_threads, limited_threads
 from manyview.views import Views
 
 __all__ = ["TensorRows", "TorchEngine"]
@@ -136,7 +136,7 @@ class TorchEngine(LocalEngine):
     def running(self) -> Iterator[None]:
         """Hold what the work needs: no graph is recorded, and the host has few threads."""
         on_host = self.device.type == "cpu"
-        few = nullcontext() if on_host else limited_blas(min(_HOST_THREADS, blas_threads()))
+        few = nullcontext() if on_host else limited_threads(min(_HOST_THREADS, blas_threads()))
         with torch.no_grad(), few:
             yield
 
