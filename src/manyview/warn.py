@@ -7,12 +7,15 @@ import sys
 import warnings
 from pathlib import Path
 
+import joblib
 import sklearn
 
 __all__ = ["ViewWarning", "warn_user"]
 
-# scikit-learn wraps methods of estimators
-_OURS = tuple(f"{Path(file).parent}{os.sep}" for file in (__file__, sklearn.__file__))
+# scikit-learn wraps methods of estimators, and fits some by joblib
+_OURS = tuple(
+    f"{Path(file).parent}{os.sep}" for file in (__file__, sklearn.__file__, joblib.__file__)
+)
 
 
 class ViewWarning(UserWarning):

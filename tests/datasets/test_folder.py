@@ -342,6 +342,22 @@ class TestIndexesOfPandas:
         assert data.views.n_features == [1, 1]
         assert data.sample_ids.tolist() == ["d", "a", "c"]
 
+    def test_do_not_tell_the_samples_where_another_column_may(self, tmp_path):
+        patients = self.frame.rename(columns={"id": "patient"}).assign(patient=[4, 3, 2, 1])
+        patients.iloc[[0, 2]].to_parquet(tmp_path / "a.parquet")
+        patients.iloc[[2, 1]].rename(columns={"x": "z"}).to_parquet(tmp_path / "b.parquet")
+        with pytest.raises(ValueError, match=r"2 columns are in all files .*call the one"):
+            read_views(tmp_path)
+        data = read_views(tmp_path, id_column="patient", samples="common")
+        assert data.views.n_features == [1, 1]
+        assert data.sample_ids.tolist() == ["2"]
+
+    def test_are_no_labels(self, tmp_path):
+        self.frame.to_parquet(tmp_path / "a.parquet")
+        labels = pd.DataFrame({"id": list("abcd"), "species": [1, 1, 2, 2]}).iloc[[3, 0, 1, 2]]
+        labels.to_parquet(tmp_path / "labels.parquet")
+        assert read_views(tmp_path).y.tolist() == [0, 0, 1, 1]
+
     def test_may_tell_the_samples(self, tmp_path):
         for name in "ab":
             self.frame.set_index("id").to_parquet(tmp_path / f"{name}.parquet")

@@ -1,7 +1,7 @@
 """AnnData and MuData objects, by what they have; neither package is a dependency of the tests."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -28,7 +28,9 @@ class Modalities:
     mod: dict
     obs_names: pd.Index
     axis: int = 0
-    shape: tuple = field(default=(0, 0))
+    shape: tuple = (0, 0)
+    var_names: tuple = ()
+    isbacked: bool = False
 
 
 def annotated(samples, width, kind=np.asarray, seed=0):
@@ -81,6 +83,10 @@ def test_modalities_with_all_samples_are_not_copied():
         (Modalities({"rna": annotated("aba", 3)}, pd.Index(list("ab"))), "'a' names several"),
         (Modalities({"rna": annotated("ab", 3)}, pd.Index(["a"])), "has a sample 'b' that is not"),
         (Modalities({"rna": annotated("ab", 3)}, pd.Index(list("ab")), axis=1), "axis=1"),
+        (
+            [Modalities({"rna": annotated("ab", 3)}, pd.Index(list("ab")))],
+            "view 'view0' is a MuData object",
+        ),
         ([Annotated(None, pd.Index(["a"]), pd.Index(["g"]))], "view 'view0' has no X"),
         ([Annotated(0, pd.Index(["a"]), pd.Index(["g"]), isbacked=True)], ".to_memory()"),
     ],
@@ -97,3 +103,37 @@ def test_mmc_fits_and_keeps_the_names_of_samples():
     model = MMC(2, random_state=0).set_output(transform="pandas").fit(cells)
     assert model.view_names_ == ["rna", "protein"]
     assert model.transform(cells).index.tolist() == samples
+
+
+def test_rows_that_are_lacking_stay_so_whatever_present_says():
+    rna, protein = annotated("abcd", 3), annotated("dbe", 2, seed=1)
+    cells = Modalities({"rna": rna, "protein": protein}, pd.Index(list("abcde")))
+    for mask in (np.ones((5, 2)), [[1, 1], [1, 1], [1, 1], [1, 0], [1, 1]]):
+        views = as_views(cells, present=mask)
+        expected = np.array([[1, 0], [1, 1], [1, 0], [1, 1], [0, 1]]) * np.asarray(mask)
+        assert views.present.tolist() == expected.tolist()
+
+
+def test_views_elsewhere_are_not_moved():
+    da = pytest.importorskip("dask.array")
+    rna, protein = annotated("abcd", 3, da.from_array), annotated("dbe", 2, da.from_array)
+    with pytest.raises(TypeError, match="view 'rna' is of dask, and not of all samples"):
+        as_views(Modalities({"rna": rna, "protein": protein}, pd.Index(list("abcde"))))
+    same = Modalities({"rna": rna}, rna.obs_names)
+    assert as_views(same).place == "dask"
+
+
+def test_a_part_of_another_is_read_once():
+    class Counted(Annotated):
+        reads = 0
+
+        def __getattribute__(self, name):
+            if name == "X":
+                Counted.reads += 1
+            return super().__getattribute__(name)
+
+    rna = annotated("abcd", 3)
+    counted = Counted(rna.X, rna.obs_names, rna.var_names)
+    Counted.reads = 0
+    as_views([counted])
+    assert Counted.reads == 1

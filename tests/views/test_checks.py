@@ -134,3 +134,14 @@ class TestNumbersOfSamples:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             model.predict([frame, self.noise])
+
+    def test_ranks_are_not_taken_for_indexes(self):
+        ranks = np.argsort(np.random.default_rng(0).random((200, 4)), axis=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            as_views([ranks])
+
+    def test_are_seen_among_more_rows_than_are_looked_at_first(self):
+        numbers = np.random.default_rng(0).permutation(20_000)
+        with pytest.warns(UserWarning, match="feature 1 numbers the samples, 0 to 19999;"):
+            as_views([np.column_stack([numbers % 15_000, numbers])])

@@ -324,7 +324,7 @@ class TestPresentAsFrame:
             as_views(self.views, present=self.present.rename(columns={"a": "c"}))
 
     def test_other_samples_are_refused(self):
-        with pytest.raises(ValueError, match="views 'a' and 'present' have different indexes"):
+        with pytest.raises(ValueError, match="'views' and 'present' have different indexes"):
             as_views(self.views, present=self.present.iloc[::-1])
 
     @pytest.mark.parametrize("value", [None, pd.NA, "yes", 2])

@@ -194,9 +194,10 @@ def write_views(
         if y is None and class_names is None and views.y is not None:
             y, class_names = views.y, views.class_names
         name, sample_ids, views = views.name, views.sample_ids, views.views
-    elif (index := first_index(views)) is not None and not _counts(index):
-        sample_ids = np.asarray([str(sample) for sample in index], dtype=np.str_)
     checked = as_views(views)
+    index = first_index(views)
+    if sample_ids is None and index is not None and not _counts(index):
+        sample_ids = np.asarray([str(sample) for sample in index], dtype=np.str_)
     if checked.place != "numpy":
         raise TypeError(
             f"received views of {checked.place}; expected NumPy or SciPy arrays, or DataFrames: "

@@ -121,7 +121,8 @@ def _id_column(columns: Mapping[str, Sequence[str]], wanted: str | None) -> str:
     first, *others = columns.values()
     shared = [name for name in first if all(name in names for names in others)]
     usual = sorted((name for name in shared if _plain(name) in _IDS), key=_rank)
-    if usual:
+    # an index that pandas has written tells samples only where nothing else may
+    if usual and (_plain(usual[0]) != _IDS[-1] or len(shared) == 1):
         return usual[0]
     if len(shared) == 1 and others:
         _check_header(columns, shared[0])
@@ -185,7 +186,7 @@ def _is_number(name: str) -> bool:
 
 
 def _read_labels(path: Path, key: str, wanted: str | None) -> dict[str, str]:
-    names = column_names(path)
+    names = [name for name in column_names(path) if name == key or _plain(name) != _IDS[-1]]
     if key not in names:
         raise ValueError(f"{path.name} has no column {key!r}; it has {first_few(names, 5)}")
     others = [name for name in names if name != key]

@@ -31,8 +31,8 @@ class Candidate:
     fitted : Fitted
     labels, indicator : array
         Of all samples, where these are.
-    predictor : Factors
-        What predicts other samples.
+    refitted : Factors
+        The features that are left, fitted anew for other samples.
     readout : Readout
         How a prediction becomes a label.
     collapsed : bool
@@ -42,7 +42,7 @@ class Candidate:
     fitted: Fitted
     labels: Array
     indicator: Array
-    predictor: Factors
+    refitted: Factors
     readout: Readout
     collapsed: bool
 
@@ -148,10 +148,10 @@ def carried_through(
         keep=lambda fitted: file is not None and file.keep(engine, problem, fitted, rng),
     )
     refitted, moments = refit(engine, problem, fitted)
-    predictor = Factors(tuple(map(to_numpy, refitted.views)), refitted.clusters)
+    on_host = Factors(tuple(map(to_numpy, refitted.views)), refitted.clusters)
     readout = problem.indicator.read(engine, refitted, moments, rng)
     # clusters of very unequal size where the start had none is how a collapse looks
     ended_with = effective_clusters(cluster_sizes(engine, n_clusters))
     collapsed = ended_with < 0.5 * started_with or fitted.is_zero
     labels, indicator = engine.gather("labels"), engine.gather("indicator")
-    return Candidate(fitted, labels, indicator, predictor, readout, collapsed)
+    return Candidate(fitted, labels, indicator, on_host, readout, collapsed)

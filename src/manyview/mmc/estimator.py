@@ -460,7 +460,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self.objective_ = np.array(fitted.objective)
         self.n_iter_ = len(fitted.objective)
         self._predictor = Predictor(
-            best.predictor,
+            best.refitted,
             best.readout,
             mean_rows,
             self.normalize,

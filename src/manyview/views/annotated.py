@@ -13,22 +13,27 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.views.align import placed_rows
+from manyview.views.places import place_of
 
 __all__ = ["annotated_matrix", "is_annotated", "modalities_of", "rows_of_all"]
 
 
 def is_annotated(item: Any) -> bool:
     """Return whether a view is an AnnData object: a matrix with names of rows and columns."""
-    return all(hasattr(item, name) for name in ("X", "obs_names", "var_names"))
+    # not whether it has X, which of a part of another is copied whenever it is asked for
+    return all(hasattr(item, name) for name in ("obs_names", "var_names", "isbacked"))
 
 
 def annotated_matrix(name: str, item: Any) -> tuple[Any, npt.NDArray[np.str_]]:
     """Return the matrix ``X`` of an AnnData object and the names of its features."""
     if getattr(item, "isbacked", False):
         raise TypeError(f"view {name!r} is on disk; bring it here first with .to_memory()")
-    if item.X is None:
+    if hasattr(item, "mod"):
+        raise TypeError(f"view {name!r} is a MuData object; hand it over by itself, or its .mod")
+    matrix = item.X
+    if matrix is None:
         raise ValueError(f"view {name!r} has no X, the matrix that is taken of AnnData objects")
-    return item.X, np.asarray([str(feature) for feature in item.var_names], dtype=np.str_)
+    return matrix, np.asarray([str(feature) for feature in item.var_names], dtype=np.str_)
 
 
 def modalities_of(views: Any) -> Mapping[str, Any] | None:
@@ -36,7 +41,7 @@ def modalities_of(views: Any) -> Mapping[str, Any] | None:
     modalities = getattr(views, "mod", None)
     if not isinstance(modalities, Mapping) or not hasattr(views, "obs_names"):
         return None
-    if getattr(views, "axis", 0) != 0:
+    if getattr(views, "axis", 0) == 1:
         raise ValueError(
             f"received a MuData object with axis={views.axis}, whose modalities have features in "
             "common; expected samples in common, axis=0"
@@ -80,5 +85,10 @@ def rows_of_all(
                 "the MuData object: call its update() first"
             )
         present[at, v] = True
+        if place_of(array) != "numpy" and not np.array_equal(at, np.arange(len(everything))):
+            raise TypeError(
+                f"view {name!r} is of {place_of(array)}, and not of all samples in their order; "
+                "bring it to this process first"
+            )
         placed.append(placed_rows(array, at, len(everything)))
     return placed, None if present.all() else present

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.views.container import Array, Views, listed
-from manyview.views.frames import is_pandas
+from manyview.views.frames import is_frame, is_pandas
 from manyview.views.places import place_of, value_range
 from manyview.warn import ViewWarning, warn_user
 
@@ -37,7 +37,7 @@ ROUNDING_OF_MEAN = 1e-11
 
 _CHECK_BYTES = 1 << 24
 _FEWEST_NUMBERED = 10  # samples, of which one would call a feature from 1 to 10 their number
-_FIRST_ROWS = 100
+_MOST_NUMBERED = 3  # features that do so, as several indexes may
 
 
 def check_n_clusters(n_clusters: int, views: Views) -> None:
@@ -112,8 +112,8 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def check_indexes(indexes: list[tuple[str, Any]]) -> None:
-    """Raise unless the views that have an index, as DataFrames do, have the same one."""
+def check_indexes(indexes: list[tuple[str, Any]], what: str = "views ") -> None:
+    """Raise unless the views, or `what` else has an index as DataFrames do, have the same one."""
     for name, index in indexes[1:]:
         first_name, first = indexes[0]
         if len(index) != len(first) or index.equals(first):
@@ -125,7 +125,7 @@ def check_indexes(indexes: list[tuple[str, Any]]) -> None:
         if n is None:
             continue
         raise ValueError(
-            f"views {first_name!r} and {name!r} have different indexes: row {n} is "
+            f"{what}{first_name!r} and {name!r} have different indexes: row {n} is "
             f"{_plain(first[n])!r} in {first_name!r} and {_plain(index[n])!r} in {name!r}; "
             "align them first, for example with DataFrame.reindex"
         )
@@ -156,21 +156,22 @@ def warn_of_numbers(name: str, array: Array, features: npt.NDArray[np.str_] | No
     """
     if place_of(array) != "numpy" or sp.issparse(array) or array.shape[0] < _FEWEST_NUMBERED:
         return
-    # whole numbers that all differ in the first rows: hardly any other feature has them
-    first = np.sort(array[:_FIRST_ROWS], axis=0)
-    likely = (np.floor(first) == first).all(axis=0) & (first[1:] > first[:-1]).all(axis=0)
-    for d in np.flatnonzero(likely):
-        column = array[:, d]
-        if float(column.max()) - float(column.min()) != len(column) - 1:
-            continue
-        column = np.sort(column)
-        if (np.diff(column) == 1).all():
-            shown = str(d) if features is None else repr(str(features[d]))
-            warn_user(
-                f"view {name!r}: feature {shown} numbers the samples, {int(column[0])} to "
-                f"{int(column[-1])}; leave it out unless it was measured: clusters may follow it",
-                ViewWarning,
-            )
+    n, likely = array.shape[0], np.arange(array.shape[1])
+    # whole numbers that all differ and are not far apart: in ever more rows, of ever fewer features
+    for rows in (100, 1_000, 10_000, n):
+        if rows == n and likely.size > _MOST_NUMBERED:
+            return  # ranks, rather than an index
+        held = np.sort(array[:rows][:, likely], axis=0)
+        differ = (np.floor(held) == held).all(axis=0) & (held[1:] > held[:-1]).all(axis=0)
+        likely = likely[differ & (held[-1] - held[0].astype(np.float64) < n)]
+    for d in likely:
+        shown = str(d) if features is None else repr(str(features[d]))
+        least = int(array[:, d].min())
+        warn_user(
+            f"view {name!r}: feature {shown} numbers the samples, {least} to {least + n - 1}; "
+            "leave it out unless it was measured: clusters may follow it",
+            ViewWarning,
+        )
 
 
 def _whole_range(array: Array) -> tuple[float, float]:
@@ -280,7 +281,7 @@ def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]
     index : Index or None
         Names of their samples, where they have any.
     """
-    if not is_pandas(present):
+    if not is_frame(present):
         return np.asarray(present)
     columns = [str(column) for column in present.columns]
     if views.named and sorted(columns) != sorted(views.names):
@@ -288,11 +289,10 @@ def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]
             f"present has columns {listed(columns)}; expected the names of the views, "
             f"{listed(views.names)}"
         )
-    if index is not None:
-        check_indexes([(views.names[0], index), ("present", present.index)])
-    if views.named:
-        present = present.iloc[:, [columns.index(name) for name in views.names]]
-    return np.asarray(present)
+    if index is not None and is_pandas(present):
+        check_indexes([("views", index), ("present", present.index)], what="")
+    mask = np.asarray(present)
+    return mask[:, [columns.index(name) for name in views.names]] if views.named else mask
 
 
 def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_] | None:

@@ -54,9 +54,9 @@ def as_views(
     Parameters
     ----------
     views : list, tuple or dict of array-likes, MuData, or Views
-        One 2-D array, SciPy sparse array, pandas DataFrame or AnnData object (its ``X``) a view,
-        rows as samples. The keys of a dict name the views, the columns of a DataFrame the
-        features. Of a MuData object every modality is a view, which a sample may lack.
+        One 2-D array, SciPy sparse array, DataFrame of pandas or polars, or AnnData object (its
+        ``X``) a view, rows as samples. The keys of a dict name the views, the columns of a
+        DataFrame the features. Of a MuData object every modality is a view, which a sample may lack.
     present : array-like of bool of shape (n_samples, n_views), optional
         Which sample has which view; the columns of a DataFrame name the views. A sample takes no
         feature from a view that it lacks, whatever that row holds, be it NaN.
@@ -87,6 +87,10 @@ def as_views(
     gathered = views if isinstance(views, Views) else unchecked_views(views)
     if present is not None:
         mask = present_in_order(present, gathered, first_index(views))
+        if gathered.present is not None and not isinstance(views, Views):
+            # rows that a MuData object lacks are no rows, whatever the caller says of them
+            given = check_present(mask, gathered)
+            mask = gathered.present if given is None else given & gathered.present
         gathered = replace(gathered, present=mask, checked=False)
     checked = gathered if gathered.checked else _checked(gathered, warn)
     if checked.n_samples < min_samples:
@@ -266,8 +270,8 @@ def _dense(name: str, item: Any) -> Array:
 
 def _csr(name: str, array: Any) -> Array:
     try:
-        if array.format in ("csr", "csc"):
-            check_compressed(array)
+        if array.format == "csc":
+            check_compressed(array)  # before it is followed to become the other
         csr = sp.csr_array(array)
         check_compressed(csr)
     except ValueError as error:

@@ -51,7 +51,8 @@ def frame_values(name: str, frame: Any) -> Any:
             "make numbers of them first"
         )
     if of_polars:
-        return frame.to_numpy()
+        values = frame.to_numpy()
+        return values.astype(np.float64) if values.dtype.kind == "O" else values
     if kinds and all(getattr(dtype, "fill_value", None) == 0 for _, dtype in kinds):
         return frame.sparse.to_coo()
     if any(hasattr(dtype, "na_value") for _, dtype in kinds):

@@ -9,6 +9,7 @@ __all__ = ["refuse_others"]
 # by the package of its type and the type's name, or any name
 _INSTEAD = {
     ("dask", "DataFrame"): "a Dask DataFrame; hand over its to_dask_array(lengths=True)",
+    ("dask_expr", "DataFrame"): "a Dask DataFrame; hand over its to_dask_array(lengths=True)",
     ("dask", "Delayed"): "a result that is not computed; use dask.array.from_delayed",
     ("polars", "LazyFrame"): "a frame that is not computed; hand over its collect()",
     ("pyarrow", ""): "of pyarrow; hand over its to_pandas()",
