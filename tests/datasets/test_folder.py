@@ -344,13 +344,13 @@ class TestIndexesOfPandas:
 
     def test_do_not_tell_the_samples_where_another_column_may(self, tmp_path):
         patients = self.frame.rename(columns={"id": "patient"}).assign(patient=[4, 3, 2, 1])
-        patients.iloc[[0, 2]].to_parquet(tmp_path / "a.parquet")
-        patients.iloc[[2, 1]].rename(columns={"x": "z"}).to_parquet(tmp_path / "b.parquet")
+        patients.iloc[[0, 2, 3]].to_parquet(tmp_path / "a.parquet")
+        patients.iloc[[2, 1, 3]].rename(columns={"x": "z"}).to_parquet(tmp_path / "b.parquet")
         with pytest.raises(ValueError, match=r"2 columns are in all files .*call the one"):
             read_views(tmp_path)
         data = read_views(tmp_path, id_column="patient", samples="common")
         assert data.views.n_features == [1, 1]
-        assert data.sample_ids.tolist() == ["2"]
+        assert data.sample_ids.tolist() == ["2", "1"]
 
     def test_are_no_labels(self, tmp_path):
         self.frame.to_parquet(tmp_path / "a.parquet")
