@@ -11,7 +11,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.views.container import Array, Views, listed
-from manyview.views.frames import is_frame, is_pandas
 from manyview.views.places import place_of, value_range
 from manyview.warn import ViewWarning, warn_user
 
@@ -19,14 +18,12 @@ __all__ = [
     "ROUNDING_OF_MEAN",
     "check_indexes",
     "check_n_clusters",
-    "check_present",
     "check_rows",
     "check_same_views",
     "check_scale",
     "check_values",
     "has_equal_rows",
     "position",
-    "present_in_order",
     "size_within_range",
     "warn_of_numbers",
     "warn_of_single_features",
@@ -267,52 +264,6 @@ def _first_not_finite(array: Array) -> tuple[tuple[int, ...], float]:
         if bad.size:
             return (row, int(bad[0])), float(array[row, bad[0]])
     raise AssertionError("no such entry")
-
-
-def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]:
-    """Return which sample has which view, by the views' names where a frame has columns for them.
-
-    Parameters
-    ----------
-    present : array-like of shape (n_samples, n_views)
-        Of the caller.
-    views : Views
-        The views.
-    index : Index or None
-        Names of their samples, where they have any.
-    """
-    if not is_frame(present):
-        return np.asarray(present)
-    columns = [str(column) for column in present.columns]
-    if views.named and sorted(columns) != sorted(views.names):
-        raise ValueError(
-            f"present has columns {listed(columns)}; expected the names of the views, "
-            f"{listed(views.names)}"
-        )
-    if index is not None and is_pandas(present):
-        check_indexes([("views", index), ("present", present.index)], what="")
-    mask = np.asarray(present)
-    return mask[:, [columns.index(name) for name in views.names]] if views.named else mask
-
-
-def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_] | None:
-    """Return which sample has which view as a boolean array, None where every one has all."""
-    mask = np.asarray(present)
-    if mask.dtype.kind == "O":  # as of a frame whose columns could hold missing values
-        try:
-            mask = mask.astype(np.float64)
-        except (TypeError, ValueError):
-            mask = mask.astype(np.str_)
-    expected = (views.n_samples, len(views))
-    if mask.shape != expected:
-        raise ValueError(f"present has shape {mask.shape}; expected (samples, views) = {expected}")
-    if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
-        raise ValueError("present must hold True and False (or 1 and 0) only")
-    mask = mask.astype(bool)
-    if not mask.any(axis=1).all():
-        n = int(np.flatnonzero(~mask.any(axis=1))[0])
-        raise ValueError(f"sample {n} is present in no view; leave such samples out")
-    return None if mask.all() else mask
 
 
 def position(at: tuple[int, ...], features: npt.NDArray[np.str_] | None = None) -> str:

@@ -22,11 +22,9 @@ from manyview.views.annotated import (
 )
 from manyview.views.checks import (
     check_indexes,
-    check_present,
     check_rows,
     check_values,
     position,
-    present_in_order,
     size_within_range,
     warn_of_numbers,
 )
@@ -35,6 +33,7 @@ from manyview.views.compressed import check_compressed
 from manyview.views.container import Array, Views, listed
 from manyview.views.frames import frame_columns, frame_values, is_frame, is_pandas
 from manyview.views.places import dtype_of, place_of, value_range
+from manyview.views.present import check_present, present_in_order
 from manyview.views.refused import refuse_others
 from manyview.views.tensors import as_tensor_view, blanked_tensor
 from manyview.warn import ViewWarning, warn_user

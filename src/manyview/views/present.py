@@ -1,0 +1,60 @@
+"""Which sample has which view."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyview.views.checks import check_indexes
+from manyview.views.container import Views, listed
+from manyview.views.frames import is_frame, is_pandas
+
+__all__ = ["check_present", "present_in_order"]
+
+
+def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]:
+    """Return which sample has which view, by the views' names where a frame has columns for them.
+
+    Parameters
+    ----------
+    present : array-like of shape (n_samples, n_views)
+        Of the caller.
+    views : Views
+        The views.
+    index : Index or None
+        Names of their samples, where they have any.
+    """
+    if not is_frame(present):
+        return np.asarray(present)
+    columns = [str(column) for column in present.columns]
+    if views.named and sorted(columns) != sorted(views.names):
+        raise ValueError(
+            f"present has columns {listed(columns)}; expected the names of the views, "
+            f"{listed(views.names)}"
+        )
+    if index is not None and is_pandas(present):
+        check_indexes([("views", index), ("present", present.index)], what="")
+    mask = np.asarray(present)
+    return mask[:, [columns.index(name) for name in views.names]] if views.named else mask
+
+
+def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_] | None:
+    """Return which sample has which view as a boolean array, None where every one has all."""
+    mask = np.asarray(present)
+    if mask.dtype.kind == "O":  # as of a frame whose columns could hold missing values
+        try:
+            mask = mask.astype(np.float64)
+        except (TypeError, ValueError):
+            mask = mask.astype(np.str_)
+    expected = (views.n_samples, len(views))
+    if mask.shape != expected:
+        raise ValueError(f"present has shape {mask.shape}; expected (samples, views) = {expected}")
+    if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
+        raise ValueError("present must hold True and False (or 1 and 0) only")
+    mask = mask.astype(bool)
+    if not mask.any(axis=1).all():
+        n = int(np.flatnonzero(~mask.any(axis=1))[0])
+        raise ValueError(f"sample {n} is present in no view; leave such samples out")
+    return None if mask.all() else mask
