@@ -84,6 +84,7 @@ def _most_of_blas(found: ThreadpoolController) -> int:
 
 def _disown() -> None:
     """Let any thread set OpenBLAS: since 3.8 threadpoolctl heeds the one that did so first only."""
-    clear = getattr(threadpoolctl.OpenBLASController, "clear_controlling_thread", None)
+    blas = getattr(threadpoolctl, "OpenBLASController", None)
+    clear = getattr(blas, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)
