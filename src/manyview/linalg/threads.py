@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from threading import Lock
 from typing import Any
 
@@ -29,7 +31,7 @@ class _Limit:
     def enter(self, threads: int) -> None:
         with self._lock:
             if self._users == 0:
-                found = ThreadpoolController().select(user_api="blas")
+                found = _pools().select(user_api="blas")
                 self._before = _most_of_blas(found)
                 self._held = found.limit(limits=threads)
             self._users += 1
@@ -45,7 +47,7 @@ class _Limit:
     def without(self) -> int:
         """Return how many threads BLAS has where the limit is lifted."""
         with self._lock:
-            return self._before if self._users else _most_of_blas(ThreadpoolController())
+            return self._before if self._users else _most_of_blas(_pools())
 
 
 _LIMIT = _Limit()
@@ -67,7 +69,7 @@ def limited_blas(threads: int) -> Iterator[None]:
 @contextmanager
 def limited_threads(threads: int) -> Iterator[None]:
     """Hold BLAS to some threads, and OpenMP as far as it is called from this thread."""
-    openmp = ThreadpoolController().select(user_api="openmp")
+    openmp = _pools().select(user_api="openmp")
     with limited_blas(threads), openmp.limit(limits=threads):
         yield
 
@@ -75,6 +77,16 @@ def limited_threads(threads: int) -> Iterator[None]:
 def blas_threads() -> int:
     """Return how many threads BLAS would use, as the caller and the environment have it."""
     return _LIMIT.without()
+
+
+def _pools() -> ThreadpoolController:
+    """Return the pools of threads in this process; looking for them takes milliseconds."""
+    return _pools_of(len(sys.modules))  # a library comes with a module
+
+
+@lru_cache(maxsize=1)
+def _pools_of(n_modules: int) -> ThreadpoolController:
+    return ThreadpoolController()
 
 
 def _most_of_blas(found: ThreadpoolController) -> int:
