@@ -231,7 +231,7 @@ class TestEigenvectors:
     def test_an_operator_with_a_multiple_eigenvalue(self, n_blocks, rng, monkeypatch):
         monkeypatch.setattr(eigen, "_DENSE_OPERATOR", 50)
         block = np.full((12, 12), 1 / 12)
-        S = sp.block_diag([block] * n_blocks + [0.5 * np.eye(30)], format="csr")
+        S = sp.block_diag([sp.coo_array(block)] * n_blocks + [0.5 * np.eye(30)], format="csr")
         operator = aslinearoperator(S)
         vectors = graphs.largest_eigenvectors(operator, n_blocks, rng)
         np.testing.assert_allclose(S @ vectors, vectors, atol=1e-6)

@@ -42,13 +42,13 @@ def test_disconnected_graph_keeps_one_vector_a_component(n_components):
 
 
 def test_more_components_than_vectors_takes_the_largest():
-    graph = sp.block_diag([np.ones((n, n)) for n in (2, 5, 3)], format="csr")
+    graph = sp.block_diag([sp.coo_array(np.ones((n, n))) for n in (2, 5, 3)], format="csr")
     found = graph_embedding(graph, 2, rng=np.random.default_rng(0))
     np.testing.assert_array_equal(found.any(axis=1), [False] * 2 + [True] * 8)
 
 
 def test_isolated_samples_do_not_divide_by_zero():
-    graph = sp.block_diag([np.ones((3, 3)), np.zeros((2, 2))], format="csr")
+    graph = sp.block_diag([sp.coo_array(np.ones((3, 3))), np.zeros((2, 2))], format="csr")
     found = graph_embedding(graph, 3, rng=np.random.default_rng(0))
     assert np.isfinite(found).all()
 
@@ -78,6 +78,6 @@ class TestClearEmbedding:
         assert np.isfinite(found).all()
 
     def test_pieces_are_all_alike(self):
-        graph = sp.block_diag([np.ones((3, 3)) - np.eye(3)] * 8, format="csr")
+        graph = sp.block_diag([sp.coo_array(np.ones((3, 3)) - np.eye(3))] * 8, format="csr")
         found = clear_embedding(sp.csr_array(graph), 2, rng=np.random.default_rng(0))
         np.testing.assert_allclose(np.linalg.norm(found, axis=1).sum(), 6.0)
