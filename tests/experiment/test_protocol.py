@@ -70,14 +70,6 @@ def test_default_and_tuned_are_rows_of_their_own():
     assert len(heard.runs) == 4 + 3 * 2 + 4
 
 
-def test_where_no_setting_can_be_fitted_the_defaults_are_taken():
-    method = Method("labeller", Labeller, {"right": 0.3}, ({"right": -1}, {"right": -2}))
-    runs = compare([method], [DATA], repeats=2, tune=True, tuning_repeats=2)
-    default, tuned = summarise(runs)
-    assert {run.params["right"] for run in runs if run.tuned} == {0.3}
-    assert tuned.mean["acc"] == default.mean["acc"] > 0
-
-
 def test_settings_are_chosen_on_seeds_that_are_not_reported():
     heard = Heard()
     compare([METHOD], [DATA], repeats=3, tune=True, tuning_repeats=2, listener=heard)

@@ -1,4 +1,5 @@
 import warnings
+from types import MappingProxyType
 
 import numpy as np
 import pandas as pd
@@ -307,7 +308,7 @@ def test_a_view_that_no_sample_has_is_told():
 
 
 class TestPresentAsFrame:
-    views = {"a": pd.DataFrame(X, index=list("pqrs")), "b": Y}  # noqa: RUF012
+    views = MappingProxyType({"a": pd.DataFrame(X, index=list("pqrs")), "b": Y})
     present = pd.DataFrame({"b": [1, 1, 1, 0], "a": [1, 0, 1, 1]}, index=list("pqrs")) == 1
 
     @pytest.mark.parametrize("dtype", [bool, "boolean", object, float])

@@ -17,7 +17,8 @@ from manyview.warn import warn_user
 
 __all__ = ["read_folder"]
 
-_IDS = ("id", "ids", "sample", "sampleid", "samples", "index", "", "unnamed: 0", "indexlevel0")
+_PANDAS_INDEX = "indexlevel0"  # that has no name, in a Parquet file
+_IDS = ("id", "ids", "sample", "sampleid", "samples", "index", "", "unnamed: 0", _PANDAS_INDEX)
 _PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 _LABELS = ("label", "labels", "y", "class", "gt", "truth")
 
@@ -122,7 +123,7 @@ def _id_column(columns: Mapping[str, Sequence[str]], wanted: str | None) -> str:
     shared = [name for name in first if all(name in names for names in others)]
     usual = sorted((name for name in shared if _plain(name) in _IDS), key=_rank)
     # an index that pandas has written tells samples only where nothing else may
-    if usual and (_plain(usual[0]) != _IDS[-1] or len(shared) == 1):
+    if usual and (_plain(usual[0]) != _PANDAS_INDEX or len(shared) == 1):
         return usual[0]
     if len(shared) == 1 and others:
         _check_header(columns, shared[0])
@@ -186,7 +187,7 @@ def _is_number(name: str) -> bool:
 
 
 def _read_labels(path: Path, key: str, wanted: str | None) -> dict[str, str]:
-    names = [name for name in column_names(path) if name == key or _plain(name) != _IDS[-1]]
+    names = [name for name in column_names(path) if name == key or _plain(name) != _PANDAS_INDEX]
     if key not in names:
         raise ValueError(f"{path.name} has no column {key!r}; it has {first_few(names, 5)}")
     others = [name for name in names if name != key]

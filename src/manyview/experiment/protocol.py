@@ -165,18 +165,14 @@ class _Cell:
         ]
 
     def chosen(self, runs: Mapping[Key, Run], seeds: tuple[int, ...]) -> Mapping[str, Any]:
-        """Return the setting of the grid with the best mean accuracy in the runs of selection.
+        """Return the setting of the grid with the best mean accuracy in the runs of selection."""
 
-        Where none of them came to an end, as with a rank below the number of clusters, that is
-        no setting: the method's defaults.
-        """
-        accuracies = []
-        for setting in self.method.grid:
+        def accuracy(setting: Mapping[str, Any]) -> float:
             tasks = self.tasks("selection", setting, seeds)
-            found = [runs[run.key].scores for task in tasks for run in task.runs()]
-            accuracies.append(float(np.mean([scores.get("acc", 0.0) for scores in found])))
-        best = int(np.argmax(accuracies))
-        return self.method.grid[best] if accuracies[best] > 0 else {}
+            found = [runs[run.key] for task in tasks for run in task.runs()]
+            return float(np.mean([run.scores.get("acc", 0.0) for run in found]))
+
+        return max(self.method.grid, key=accuracy)
 
 
 @dataclass

@@ -23,6 +23,10 @@ class _Limit:
     """
 
     def __init__(self) -> None:
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as in a process that was forked, whose parent's threads are not there."""
         self._lock = Lock()
         self._held: Any = None
         self._users = 0
@@ -52,8 +56,7 @@ class _Limit:
 
 _LIMIT = _Limit()
 if hasattr(os, "register_at_fork"):
-    # of the threads that have entered, a child has none, and maybe one that held the lock
-    os.register_at_fork(after_in_child=_LIMIT.__init__)  # type: ignore[misc]
+    os.register_at_fork(after_in_child=_LIMIT.forget)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ def is_annotated(item: Any) -> bool:
 
 def annotated_matrix(name: str, item: Any) -> tuple[Any, npt.NDArray[np.str_]]:
     """Return the matrix ``X`` of an AnnData object and the names of its features."""
-    if getattr(item, "isbacked", False):
+    if item.isbacked:
         raise TypeError(f"view {name!r} is on disk; bring it here first with .to_memory()")
     if hasattr(item, "mod"):
         raise TypeError(f"view {name!r} is a MuData object; hand it over by itself, or its .mod")
