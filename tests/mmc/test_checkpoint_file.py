@@ -263,7 +263,7 @@ class TestWriting:
         made_whole = checkpoint_file._copy
 
         def begun_meanwhile(source, target):
-            checkpoint_file.CheckpointFile(path, 1)
+            checkpoint_file.writable(path)
             made_whole(source, target)
 
         monkeypatch.setattr(checkpoint_file, "_copy", begun_meanwhile)

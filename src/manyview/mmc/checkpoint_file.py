@@ -24,9 +24,31 @@ from manyview.mmc.model import Factors
 from manyview.mmc.problem import Problem
 from manyview.warn import warn_user
 
-__all__ = ["CheckpointFile"]
+__all__ = ["CheckpointFile", "writable"]
 
 _FORM = Form("manyview.MMC checkpoint", version=2, what="checkpoint")
+
+
+def writable(path: Path) -> Path:
+    """Return the file that checkpoints replace: `path`, or what it links to, so that links stay.
+
+    Raises
+    ------
+    OSError
+        If nothing can be written there.
+    """
+    try:
+        path = path.resolve()
+        if path.exists() and not path.is_file():
+            raise OSError("it is not a file")
+        if not path.parent.is_dir():
+            raise OSError(f"there is no folder {path.parent}")
+        # under a name of its own: another fit may be at work on the file
+        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_partial(path).name):
+            pass
+    except (OSError, RuntimeError) as error:  # links may go round in circles
+        raise OSError(f"checkpoint {str(path)!r} cannot be written: {error}") from error
+    return path
 
 
 class CheckpointFile:
@@ -35,37 +57,17 @@ class CheckpointFile:
     Parameters
     ----------
     path : Path
-        Where it is.
+        Where it is; see :func:`writable`.
+    identity : Identity
+        Which fit it is.
     every : int
         Sweeps from one checkpoint to the next.
-
-    Attributes
-    ----------
-    identity : Identity
-        Which fit it is, to be set before anything is read or kept.
-
-    Raises
-    ------
-    OSError
-        If nothing can be written there.
     """
 
-    identity: Identity
-
-    def __init__(self, path: Path, every: int) -> None:
+    def __init__(self, path: Path, identity: Identity, every: int) -> None:
+        self._path = path
+        self._identity = identity
         self._every = every
-        try:
-            # through a link, the file that it points to is replaced and the link stays
-            self._path = path = path.resolve()
-            if path.exists() and not path.is_file():
-                raise OSError("it is not a file")
-            if not path.parent.is_dir():
-                raise OSError(f"there is no folder {path.parent}")
-            # under a name of its own: another fit may be at work on the file
-            with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_partial(path).name):
-                pass
-        except (OSError, RuntimeError) as error:  # links may go round in circles
-            raise OSError(f"checkpoint {str(path)!r} cannot be written: {error}") from error
 
     def read(self, names: tuple[str, ...], max_iter: int) -> Checkpoint | None:
         """Return where the fit at hand stands in the file; None where there is no file.
@@ -92,7 +94,7 @@ class CheckpointFile:
                     f"checkpoint {str(path)!r} cannot be used: {error}; name another file, or "
                     "delete this one to begin anew"
                 ) from error
-        differences = found.identity.differences(self.identity, names)
+        differences = found.identity.differences(self._identity, names)
         if len(found.objective) > max_iter:
             differences.append(f"{len(found.objective)} sweeps there, max_iter={max_iter} here")
         if differences:
@@ -116,7 +118,7 @@ class CheckpointFile:
         last = fitted.converged or done == problem.max_iter
         if done % self._every and not last:
             return False
-        _write(self._path, captured(engine, problem, fitted, self.identity, rng))
+        _write(self._path, captured(engine, problem, fitted, self._identity, rng))
         return True
 
 

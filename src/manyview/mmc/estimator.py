@@ -23,7 +23,7 @@ from manyview.engine.arrays import to_numpy
 from manyview.iterate import InterruptWarning
 from manyview.mmc.candidate import Candidate, best_of
 from manyview.mmc.checkpoint import deciding, identity_of, resumed
-from manyview.mmc.checkpoint_file import CheckpointFile
+from manyview.mmc.checkpoint_file import CheckpointFile, writable
 from manyview.mmc.defaults import default_gamma, default_rank, view_choices
 from manyview.mmc.explain import Combination, explained
 from manyview.mmc.fit import Fitted
@@ -246,17 +246,18 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         """
         # before _setup_fit does: a file that will not do is told of before the views are read
         self._validate_params()
-        file = self._checkpoint_file()
+        path = self._checkpoint_path()
         checked = self._setup_fit(views)
         check_scale(checked, self.normalize)
         rank = self._checked_rank(len(checked))
         start = Start(self.init, self.n_clusters, rank, self.order)
         rng = self._generator()
         engine = self._engine(checked, self.normalize)
-        saved = None
-        if file is not None:
+        file, saved = None, None
+        if path is not None:
             parameters = deciding(self.get_params(deep=False) | {"rank": rank}, rng)
-            file.identity = identity_of(engine, checked, parameters)
+            identity = identity_of(engine, checked, parameters)
+            file = CheckpointFile(path, identity, self.checkpoint_every)
             saved = file.read(checked.names, self.max_iter)
         penalty = penalty_named(self.penalty)
         gamma = self.gamma if saved is None else saved.gamma
@@ -418,7 +419,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         threads = blas_threads() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
         return engine_for(views, normalize=normalize, n_threads=threads, **options)
 
-    def _checkpoint_file(self) -> CheckpointFile | None:
+    def _checkpoint_path(self) -> Path | None:
         """Return the file that `checkpoint` names, or raise where it will not do."""
         if self.checkpoint is None:
             return None
@@ -427,7 +428,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                 f"checkpoint={str(self.checkpoint)!r} with n_init={self.n_init}: a checkpoint is "
                 "of one start; use n_init=1, with another random_state and file for each start"
             )
-        return CheckpointFile(Path(self.checkpoint), self.checkpoint_every)
+        return writable(Path(self.checkpoint))
 
     def _checked_rank(self, n_views: int) -> int:
         if self.rank is None:
