@@ -27,22 +27,34 @@ def graph_of(engine):
     return graph
 
 
-def kernel_of(views, normalize, half_way=True):
-    """The product kernel by its definition."""
-    kernel = 1.0
-    for X in views:
-        X = X.toarray() if sp.issparse(X) else X
-        if normalize == "rows":
-            lengths = np.linalg.norm(X, axis=1, keepdims=True)
-            X = X / np.where(lengths > 0, lengths, 1.0)
-        elif normalize == "columns":
-            X = (X - X.mean(axis=0)) / X.std(axis=0)
-        if half_way:
-            X = X / np.sqrt(np.sqrt(np.mean(X**2, axis=0)))
+def cosines_in(X, normalize, half_way=True):
+    """The cosines of a view by their definition."""
+    X = X.toarray() if sp.issparse(X) else X
+    if normalize == "rows":
         lengths = np.linalg.norm(X, axis=1, keepdims=True)
         X = X / np.where(lengths > 0, lengths, 1.0)
-        kernel = kernel * np.maximum(1.0 + X @ X.T, 0.0)
-    return kernel
+    elif normalize == "columns":
+        X = (X - X.mean(axis=0)) / X.std(axis=0)
+    if half_way:
+        X = X / np.sqrt(np.sqrt(np.mean(X**2, axis=0)))
+    lengths = np.linalg.norm(X, axis=1, keepdims=True)
+    X = X / np.where(lengths > 0, lengths, 1.0)
+    return X @ X.T
+
+
+def product_of(cosines, spread_among):
+    """The product of cosines none of which is spread most widely, among some of the samples."""
+    inner = [c[np.ix_(among, among)] for c, among in zip(cosines, spread_among, strict=True)]
+    spreads = [np.std(c[np.triu_indices(c.shape[0], 1)]) for c in inner]
+    factors = np.minimum(1.0, sorted(spreads)[-2] / np.array(spreads))
+    return np.prod([1.0 + f * c for f, c in zip(factors, cosines, strict=True)], axis=0)
+
+
+def kernel_of(views, normalize, half_way=True, marks=None):
+    """The product kernel by its definition."""
+    cosines = [cosines_in(X, normalize, half_way) for X in views]
+    marks = np.arange(cosines[0].shape[0]) if marks is None else marks
+    return product_of(cosines, [marks] * len(views))
 
 
 @pytest.mark.parametrize("normalize", NORMALIZE)
@@ -61,7 +73,7 @@ class TestNeighbours:
     def test_landmarks_too(self, normalize, sparse):
         views = made(sparse=sparse)
         marks = np.arange(0, 90, 3)
-        kernel = kernel_of(views, normalize, half_way=False)[:, marks]
+        kernel = kernel_of(views, normalize, half_way=False, marks=marks)[:, marks]
         engine = engine_of(views, normalize)
         find_nearest(engine, engine.take(marks), 5, [np.ones(X.shape[1]) for X in views])
         np.testing.assert_array_equal(engine.gather("near"), np.argsort(-kernel, axis=1)[:, :5])
@@ -125,12 +137,8 @@ def test_a_sample_that_lacks_a_view_goes_by_the_others():
     widths = module.halfway_widths(engine)
     find_nearest(engine, engine.take(np.arange(90)), 5, widths, itself=False)
     found = engine.gather("near")
-    squares = np.where(present[:, 1:], views[1] / np.linalg.norm(views[1], axis=1)[:, None], 0.0)
-    first = kernel_of(views[:1], "rows")
-    second = squares / np.sqrt(np.sqrt(np.mean(squares**2, axis=0)))
-    lengths = np.linalg.norm(second, axis=1, keepdims=True)
-    second = second / np.where(lengths > 0, lengths, 1.0)
-    kernel = first * np.maximum(1.0 + second @ second.T, 0.0)
+    cosines = [cosines_in(np.where(present[:, [v]], X, 0.0), "rows") for v, X in enumerate(views)]
+    kernel = product_of(cosines, list(map(np.flatnonzero, present.T)))
     np.fill_diagonal(kernel, -1.0)
     for n in range(90):
         np.testing.assert_array_equal(np.sort(found[n]), np.sort(np.argsort(-kernel[n])[:5]))

@@ -3,7 +3,8 @@
 The kernel is ``G = prod_v (1 + c_v)`` with c_v the cosine of two rows of view v, every
 feature divided by the square root of its root mean square. That is half of the way from features
 as they are, where a few loud ones speak for all, to standardised ones, where noise speaks as
-loudly as signal. The scale of a view does not matter.
+loudly as signal. The scale of a view does not matter, and its cosines are not spread more widely
+than those of other views (:mod:`manyview.mmc.spread`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import scipy.sparse as sp
 from manyview.engine import Block, Engine, RowView, Update
 from manyview.engine.arrays import Array, is_sparse, largest, namespace, placed_like
 from manyview.mmc.cosines import Rows, cosines_of, prepared
+from manyview.mmc.spread import evened, spread_of
 
 __all__ = [
     "Search",
@@ -214,6 +216,8 @@ class Search(NamedTuple):
         The landmarks' rows of each view, as they are compared.
     unknown : list of array or None
         Which landmarks lack each view; None where all have it.
+    factors : list of float
+        What the cosines of each view are multiplied by.
     n_nearest : int
         Number of landmarks for each sample.
     order : int or None
@@ -226,6 +230,7 @@ class Search(NamedTuple):
     widths: list[Array]
     marks: list[Rows]
     unknown: list[Array | None]
+    factors: list[float]
     n_nearest: int
     order: int | None
     chunk: int
@@ -244,7 +249,8 @@ class Search(NamedTuple):
         columns = [scaling.columns for scaling in engine.scalings]
         marks = list(map(prepared, landmarks, columns, widths))
         unknown = list(map(_lacking, landmarks))
-        return cls(columns, widths, marks, unknown, count, order, engine.chunk)
+        factors = evened(list(map(spread_of, landmarks, columns, widths)))
+        return cls(columns, widths, marks, unknown, factors, count, order, engine.chunk)
 
 
 def _lacking(view: RowView) -> Array | None:
@@ -257,15 +263,24 @@ def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iter
     """Yield the nearest landmarks of some rows of a block after the other, nearest first."""
     size = block.rows.stop - block.rows.start
     compared = list(
-        zip(block.views, search.columns, search.widths, search.marks, search.unknown, strict=True)
+        zip(
+            block.views,
+            search.columns,
+            search.widths,
+            search.marks,
+            search.unknown,
+            search.factors,
+            strict=True,
+        )
     )
     for begin in range(0, size, search.chunk):
         chunk = slice(begin, min(begin + search.chunk, size))
         cosines = []
-        for view, of_view, width, mark, unknown in compared:
+        for view, of_view, width, mark, unknown, factor in compared:
             scale = None if view.scale is None else view.scale[chunk]
             some = RowView(view.x[chunk] if is_sparse(view.x) else view.x[chunk, ...], scale)
-            cosines.append(cosines_of(prepared(some, of_view, width), mark, unknown))
+            cosine = cosines_of(prepared(some, of_view, width), mark, unknown)
+            cosines.append(cosine if factor == 1.0 else factor * cosine)
         kernel = product_kernel(cosines, search.order)
         if not itself:
             own = np.arange(block.rows.start + chunk.start, block.rows.start + chunk.stop)

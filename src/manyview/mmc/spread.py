@@ -1,0 +1,77 @@
+"""How widely the cosines of each view are spread, and what becomes of the widest.
+
+In few features any two samples are far from orthogonal, whatever they say: the cosines of four
+clinical values are spread more than twice as widely as those of sixty genes, and would decide alone
+who is near whom in the product of both. So no view is spread more widely than the next one to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from manyview.engine import RowView
+from manyview.engine.arrays import Array, is_sparse, placed_like, to_numpy
+from manyview.mmc.cosines import cosines_of, prepared
+
+__all__ = ["evened", "spread_of"]
+
+MOST_ROWS = 1000  # among which the spread is measured
+ALIKE = 0.05  # spread of a view whose rows are all but alike, down to which others are not lowered
+
+
+def spread_of(
+    view: RowView, columns: tuple[Array, Array] | None, widths: Array, most: int = MOST_ROWS
+) -> float:
+    """Return the standard deviation of the cosines between different rows of a view.
+
+    Parameters
+    ----------
+    view : RowView
+        Raw rows, with their factors; those that lack the view are left out.
+    columns, widths
+        How features are scaled; see :func:`manyview.mmc.cosines.prepared`.
+    most : int
+        Number of rows, at equal steps, among which it is measured.
+
+    Returns
+    -------
+    float
+        0 for fewer than two rows.
+    """
+    places = np.arange(view.x.shape[0])
+    if view.lacking is not None:
+        places = places[~to_numpy(view.lacking)]
+    if places.size < 2:
+        return 0.0
+    places = places[np.linspace(0, places.size - 1, min(places.size, most)).astype(np.intp)]
+    like = view.x.data if is_sparse(view.x) else view.x
+    rows = prepared(view.take(placed_like(places, like)), columns, widths)
+    cosines = to_numpy(cosines_of(rows, rows)).astype(np.float64, copy=False)
+    return float(np.std(cosines[np.triu_indices(places.size, 1)]))
+
+
+def evened(spreads: Sequence[float]) -> list[float]:
+    """Return what the cosines of each view are multiplied by, so that none is the widest by far.
+
+    Parameters
+    ----------
+    spreads : sequence of float
+        Of each view.
+
+    Returns
+    -------
+    list of float
+        1 but for the widest view, which is brought down to the next one, or to ``ALIKE``.
+
+    Examples
+    --------
+    >>> evened([0.1, 0.5, 0.25])
+    [1.0, 0.5, 1.0]
+    """
+    factors = [1.0] * len(spreads)
+    if len(spreads) > 1:
+        *_, second, first = np.argsort(spreads)
+        factors[first] = min(1.0, max(spreads[second], ALIKE) / max(spreads[first], ALIKE))
+    return factors

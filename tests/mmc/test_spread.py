@@ -1,0 +1,93 @@
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from manyview import MMC, as_views
+from manyview.engine import LocalEngine
+from manyview.metrics import adjusted_rand
+from manyview.mmc.graph import halfway_widths
+from manyview.mmc.spread import ALIKE, evened, spread_of
+
+
+def spread_in(X, normalize=None, **options):
+    engine = LocalEngine(as_views([X], warn=False), normalize=normalize)
+    (view,) = engine.take(np.arange(X.shape[0]))
+    (widths,) = halfway_widths(engine)
+    return spread_of(view, engine.scalings[0].columns, widths, **options)
+
+
+def by_definition(X):
+    X = X / np.sqrt(np.sqrt(np.mean(X**2, axis=0)))
+    X = X / np.linalg.norm(X, axis=1, keepdims=True)
+    return np.std((X @ X.T)[np.triu_indices(X.shape[0], 1)])
+
+
+@pytest.fixture
+def X():
+    rng = np.random.default_rng(0)
+    return rng.standard_normal((60, 7)) * rng.uniform(0.1, 5.0, 7) + 0.3
+
+
+class TestSpread:
+    @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+    def test_is_the_deviation_of_cosines_of_different_rows(self, X, convert):
+        assert spread_in(convert(X)) == pytest.approx(by_definition(X))
+
+    @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+    def test_is_of_features_as_they_are_scaled(self, X, convert):
+        scaled = (X - X.mean(axis=0)) / X.std(axis=0)
+        assert spread_in(convert(X), "columns") == pytest.approx(by_definition(scaled))
+
+    def test_does_not_know_the_scale_of_a_view(self, X):
+        assert spread_in(1e3 * X) == pytest.approx(spread_in(X))
+
+    def test_leaves_out_rows_that_lack_the_view(self, X):
+        lacking = np.arange(60) % 3 == 0
+        # of the engine's moments, which are of all rows, as zeros
+        widths = np.mean(np.where(lacking[:, None], 0.0, X) ** 2, axis=0) ** -0.25
+        rows = (X * widths)[~lacking]
+        rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+        expected = np.std((rows @ rows.T)[np.triu_indices(rows.shape[0], 1)])
+        views = as_views([X, X], present=np.c_[~lacking, np.ones(60, bool)])
+        engine = LocalEngine(views, normalize=None)
+        view, _ = engine.take(np.arange(60))
+        found = spread_of(view, None, halfway_widths(engine)[0])
+        assert found == pytest.approx(expected)
+
+    def test_of_many_rows_is_that_of_some(self, X):
+        assert spread_in(X, most=30) != spread_in(X)
+        assert spread_in(X, most=30) == pytest.approx(spread_in(X), rel=0.2)
+
+    @pytest.mark.parametrize("n", [1, 2])
+    def test_of_hardly_any_rows_is_none(self, X, n):
+        assert spread_in(X[:n]) == 0.0
+
+    def test_of_rows_that_are_equal_is_none(self):
+        assert spread_in(np.ones((20, 3))) == pytest.approx(0.0, abs=1e-12)
+
+
+class TestEvened:
+    def test_the_widest_comes_down_to_the_next(self):
+        assert evened([0.2, 0.1, 0.8]) == pytest.approx([1.0, 1.0, 0.25])
+
+    @pytest.mark.parametrize("spreads", [[0.3], [0.3, 0.3], [0.4, 0.1, 0.4]])
+    def test_a_view_that_is_alone_or_not_the_widest_stays(self, spreads):
+        assert evened(spreads) == [1.0] * len(spreads)
+
+    def test_a_view_that_tells_nobody_apart_does_not_silence_the_other(self):
+        assert evened([0.0, 0.5]) == pytest.approx([1.0, ALIKE / 0.5])
+        assert evened([0.01, 0.04]) == [1.0, 1.0]
+        assert evened([0.0, 0.0]) == [1.0, 1.0]
+
+
+@pytest.mark.parametrize("n_features", [2, 4])
+def test_a_few_columns_of_noise_do_not_decide(n_features):
+    rng = np.random.default_rng(0)
+    y = rng.integers(4, size=240)
+    shown = np.kron(np.eye(4), np.full(5, 1.5))[y]  # five features a cluster
+    genes, proteins = (rng.standard_normal((240, d)) for d in (60, 30))
+    genes[:, :20] += shown
+    proteins[:, :20] += shown
+    noise = rng.standard_normal((240, n_features))
+    model = MMC(4, normalize="columns", random_state=0).fit([genes, proteins, noise])
+    assert adjusted_rand(y, model.labels_) > 0.8
