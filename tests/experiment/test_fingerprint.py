@@ -48,3 +48,9 @@ def test_any_change_of_a_sparse_view_shows():
     other.data[0] += 1e-9
     assert of(sparse) == of(sparse.copy())
     assert of(sparse) != of(other)
+
+
+def test_classes_that_are_objects_count_by_what_they_are():
+    first, second = (np.array([f"class {k}" for k in Y], dtype=object) for _ in range(2))
+    assert of(y=first) == of(y=second)
+    assert of(y=first) != of(y=first[::-1].copy())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manyview.datasets import Dataset, make_views
-from manyview.experiment import Listener, Method, ResultsFile, compare, summarise
+from manyview.experiment import Limits, Listener, Method, ResultsFile, compare, summarise
 from manyview.experiment.tasks import Task, perform
 
 EASY = make_views(60, 3, (6, 5), random_state=0)
@@ -110,7 +110,7 @@ def test_progress_tells_of_every_run_though_tuned_ones_are_there(tmp_path):
 
 def test_a_failed_run_leaves_the_filters_of_warnings_alone():
     filters = list(warnings.filters)
-    runs = perform(Task(METHOD, "easy", "", "default", {"right": -1.0}, (0, 1)), DATA)
+    runs = perform(Task(METHOD, "easy", "", 60, "default", {"right": -1.0}, (0, 1)), DATA)
     assert next(runs).error == "cannot"
     assert warnings.filters == filters
 
@@ -236,3 +236,36 @@ def test_an_error_of_any_kind_is_a_row(error):
     (run,) = compare([Method("broken", Broken)], [DATA], repeats=1)
     assert type(error).__name__ in run.error
     assert not run.scores
+
+
+def test_a_row_is_tuned_only_where_labels_chose(tmp_path):
+    grid = ({"right": -1.0}, {"right": -2.0})
+    method = Method("labeller", Labeller, {"right": 0.9}, grid)
+    heard = Heard()
+    with ResultsFile(tmp_path / "runs.jsonl") as results:
+        runs = compare([method], [DATA], repeats=2, tune=True, results=results, listener=heard)
+        kept = [run.protocol for run in results.runs]
+    default, tuned = summarise(runs)
+    assert default.n_runs == 2
+    assert (tuned.n_runs, tuned.params) == (0, {"right": 0.9})
+    assert tuned.errors == ("no setting of the grid ended with labels: cannot",)
+    assert "tuned" not in kept  # with other limits there may be one
+    assert len(heard.runs) == heard.plan[0]
+
+
+def test_parameters_may_be_of_numpy(tmp_path):
+    grid = tuple({"right": right} for right in np.array([0.1, 0.9]))
+    method = Method("labeller", Labeller, {"normalize": np.str_("rows")}, grid)
+    file = tmp_path / "runs.jsonl"
+    for known in (0, 1 + 2 * 3):  # that the third is the tuned one shows only later
+        heard = Heard()
+        with ResultsFile(file) as results:
+            runs = compare([method], [DATA], repeats=1, tune=True, results=results, listener=heard)
+        assert runs[1].params == {"normalize": "rows", "right": 0.9}
+        assert heard.plan[1] == known
+
+
+def test_limits_want_processes():
+    with pytest.raises(ValueError, match="limits with n_jobs=None: a run in this process"):
+        compare([METHOD], [DATA], repeats=1, limits=Limits(seconds=1.0))
+    assert compare([METHOD], [DATA], repeats=1, limits=Limits())[0].scores

@@ -1,5 +1,8 @@
 import csv
 import io
+from dataclasses import replace
+
+import pytest
 
 from manyview.experiment import Run, summarise
 from manyview.experiment.tables import as_csv, as_markdown
@@ -68,3 +71,16 @@ def test_a_failure_shows_its_reason():
 def test_the_name_of_a_set_does_not_break_the_table():
     table = as_markdown(summarise([run("MMC", 0.5, data="a|b")]))
     assert {len(line) for line in cells(table)} == {4}
+
+
+def test_rows_that_cannot_be_told_apart_are_not_left_out():
+    runs = [replace(run("MMC", acc), params={"rank": rank}) for acc, rank in ((0.7, 5), (0.9, 9))]
+    with pytest.raises(ValueError, match="two rows of MMC on 'fox' cannot be told apart"):
+        as_markdown(summarise(runs))
+
+
+def test_another_set_of_the_same_name_has_no_published_figures():
+    (row,) = summarise([replace(run("MMC", 0.7), n_samples=60)])
+    assert row.published is None
+    (row,) = summarise([replace(run("MMC", 0.7), n_samples=1523)])
+    assert row.published == (0.7962, 0.7139)

@@ -3,12 +3,15 @@ import subprocess
 import sys
 import threading
 import time
+from collections import deque
+from dataclasses import replace
 
 import psutil
 
 from manyview import KCTD, RMKMC, SEC
 from manyview.datasets import Dataset, make_views, write_views
-from manyview.experiment import Limits, Listener, Method, ResultsFile, compare, summarise
+from manyview.experiment import Limits, Listener, Method, ResultsFile, compare, summarise, workers
+from manyview.experiment.tasks import Task
 
 EASY = make_views(60, 3, (6, 5), random_state=0)
 DATA = Dataset(EASY.views, EASY.y, name="easy")
@@ -117,3 +120,37 @@ def test_processes_end_with_their_parent(tmp_path):
     parent.kill()
     parent.wait()
     assert psutil.wait_procs(children, timeout=20)[1] == []
+
+
+def test_a_run_that_ended_in_time_counts_though_nobody_listened(monkeypatch):
+    class Punctual:
+        """A process that ends every run of seed n after n / 4 seconds."""
+
+        def __init__(self, datasets, threads):
+            self.left = deque()
+            self.connection, self.theirs = multiprocessing.Pipe()
+
+        def give(self, task):
+            self.left, self.since = deque(task.runs()), time.monotonic()
+            threading.Timer(task.seeds[0] / 4, self.theirs.send, task.runs()).start()
+
+        def received(self):
+            self.left.popleft()
+            yield replace(self.connection.recv(), scores={"acc": 1.0})
+
+        def stopped_beyond(self, limits):
+            if time.monotonic() - self.since > limits.seconds:
+                yield replace(self.left.popleft(), error="stopped")
+
+        def end(self):
+            self.connection.close()
+
+    monkeypatch.setattr(workers, "_Worker", Punctual)
+    tasks = [Task(SLOW, "easy", "", 60, "default", {}, (seed,)) for seed in (0, 1)]
+    found = []
+    for run in workers.perform_all(
+        tasks, {"easy": DATA}, n_jobs=2, n_threads=1, limits=Limits(seconds=0.5)
+    ):
+        found.append(run)
+        time.sleep(1.0)
+    assert [(run.seed, run.error) for run in found] == [(0, ""), (1, "")]

@@ -68,6 +68,12 @@ def test_names_of_data_sets_do_not_touch(made_runs):
     assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
+@pytest.mark.parametrize(("n_sets", "rotation"), [(2, 0), (11, 35)])
+def test_names_of_many_data_sets_are_turned_where_bars_are_few(made_runs, n_sets, rotation):
+    ax = plot_comparison(made_runs(("MMC",), sets=tuple(f"set {at:04}" for at in range(n_sets))))
+    assert {tick.get_rotation() for tick in ax.get_xticklabels()} == {rotation}
+
+
 def test_a_method_has_its_colour_and_an_entry_in_the_legend(made_runs):
     ax = plot_comparison(made_runs())
     methods = list(dict.fromkeys(run.method for run in made_runs()))

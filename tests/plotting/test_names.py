@@ -49,3 +49,10 @@ def test_what_is_short_stays():
     assert shown(np.int64(3)) == "3"
     assert shown("x" * 40) == "x" * 40
     assert shown("x" * 41) == "x" * 39 + "\N{HORIZONTAL ELLIPSIS}"
+
+
+def test_a_name_that_begins_with_an_underscore_is_in_the_legend_on_one_line():
+    ax = plot_objective({"_first\nrun": [2.0, 1.0], "second": [2.0, 1.5]})
+    names = [text.get_text().lstrip("\u200b") for text in ax.get_legend().get_texts()]
+    assert names == ["_first run", "second"]
+    plt.close(ax.figure)

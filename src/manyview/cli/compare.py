@@ -144,7 +144,7 @@ def compare_files(
         )
     rows = summarise(runs)
     tables = [comparison_table(dataset.name, rows) for dataset in datasets]
-    errors = [f"{r.method} on {r.data}: {e}" for r in rows for e in r.errors]
+    errors = [f"{r.title} on {r.data}: {e}" for r in rows for e in r.errors]
     try:
         print_parts(new_console(), *tables, *_notes(rows), *ranking_tables(rows), *errors)
     finally:  # also where nobody reads the tables any more

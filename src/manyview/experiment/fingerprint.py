@@ -46,9 +46,11 @@ def fingerprint(dataset: Dataset) -> str:
 
 
 def _add(digest: Any, part: Any) -> None:
-    if isinstance(part, np.ndarray):
+    if isinstance(part, np.ndarray) and not part.dtype.hasobject:
         digest.update(f"{part.dtype.str}{part.shape}".encode())
         for begin in range(0, part.shape[0], 4096):  # a memory-mapped array is not read at once
             digest.update(np.ascontiguousarray(part[begin : begin + 4096]).tobytes())
     else:
-        digest.update(repr(part).encode())
+        # the bytes of an array of objects say where they lie in memory
+        content = part.tolist() if isinstance(part, np.ndarray) else part
+        digest.update(repr(content).encode())

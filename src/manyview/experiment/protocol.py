@@ -70,7 +70,7 @@ def compare(
         How views are scaled, each a row of its own: as the method does by itself, not at all, by
         samples of unit length, by standardised features.
     n_jobs : int or None
-        Processes side by side; None does all in this one, without limits.
+        Processes side by side; None does all in this one, where there can be no limits.
     n_threads : int
         Threads of linear algebra in each of the processes: one by default, so that times of runs
         do not depend on what runs beside them.
@@ -88,6 +88,10 @@ def compare(
     """
     _check_data(datasets)
     _check(methods, repeats, tuning_repeats, preprocessings, n_jobs)
+    if n_jobs is None and limits is not None and limits != Limits():
+        raise ValueError(
+            "limits with n_jobs=None: a run in this process cannot be stopped; use n_jobs=1"
+        )
     prints = {dataset.name: fingerprint(dataset) for dataset in datasets}
     plan = _Plan(
         {dataset.name: dataset for dataset in datasets},
@@ -104,6 +108,7 @@ def compare(
                 method,
                 dataset.name,
                 prints[dataset.name],
+                dataset.views.n_samples,
                 _meant(method, preprocessing),
             )
             for dataset in datasets
@@ -122,18 +127,23 @@ def compare(
     keys = {run.key for task in first for run in task.runs()}
     plan.listener.planned(len(keys) + repeats * len(tunable), len(keys & plan.runs.keys()))
     plan.perform(first)
-    chosen = {cell: cell.chosen(plan.runs, other_seeds) for cell in tunable}
-    tuned = [task for cell in tunable for task in cell.tasks("tuned", chosen[cell], seeds)]
-    plan.tell_of_known(tuned)
-    plan.perform(tuned)
+    tuned = {
+        cell: cell.tasks("tuned", best, seeds)
+        for cell in tunable
+        if (best := cell.chosen(plan.runs, other_seeds)) is not None
+    }
+    second = [task for tasks in tuned.values() for task in tasks]
+    plan.tell_of_known(second)
+    plan.perform(second)
 
-    wanted = []
+    reported = []
     for cell in cells:
-        wanted += [task.runs() for task in cell.tasks("default", {}, seeds)]
-        if cell in chosen:
-            wanted += [task.runs() for task in cell.tasks("tuned", chosen[cell], seeds)]
-    # a file may hold the same data under another name
-    return [replace(plan.runs[run.key], data=run.data) for runs in wanted for run in runs]
+        reported += plan.found(cell.tasks("default", {}, seeds))
+        if cell in tuned:
+            reported += plan.found(tuned[cell])
+        elif cell in tunable:
+            reported += plan.untuned(cell, seeds, other_seeds)
+    return reported
 
 
 def _meant(method: Method, preprocessing: str) -> str:
@@ -150,6 +160,7 @@ class _Cell:
     method: Method = field(compare=False)
     data: str
     fingerprint: str
+    n_samples: int
     preprocessing: str
 
     def tasks(
@@ -160,19 +171,31 @@ class _Cell:
             params["normalize"] = None if self.preprocessing == "none" else self.preprocessing
         groups = [seeds] if self.method.shares_fit else [(seed,) for seed in seeds]
         return [
-            Task(self.method, self.data, self.fingerprint, protocol, params, group)
+            Task(self.method, self.data, self.fingerprint, self.n_samples, protocol, params, group)
             for group in groups
         ]
 
-    def chosen(self, runs: Mapping[Key, Run], seeds: tuple[int, ...]) -> Mapping[str, Any]:
-        """Return the setting of the grid with the best mean accuracy in the runs of selection."""
+    def chosen(self, runs: Mapping[Key, Run], seeds: tuple[int, ...]) -> Mapping[str, Any] | None:
+        """Return the setting of the grid with the best mean accuracy in the runs of selection.
+
+        None where not one of them ended with labels: there is nothing to choose by.
+        """
 
         def accuracy(setting: Mapping[str, Any]) -> float:
-            tasks = self.tasks("selection", setting, seeds)
-            found = [runs[run.key] for task in tasks for run in task.runs()]
+            found = self.selection(runs, setting, seeds)
             return float(np.mean([run.scores.get("acc", 0.0) for run in found]))
 
-        return max(self.method.grid, key=accuracy)
+        ended = any(
+            run.scores for each in self.method.grid for run in self.selection(runs, each, seeds)
+        )
+        return max(self.method.grid, key=accuracy) if ended else None
+
+    def selection(
+        self, runs: Mapping[Key, Run], setting: Mapping[str, Any], seeds: tuple[int, ...]
+    ) -> list[Run]:
+        """Return the runs by which a setting is judged."""
+        tasks = self.tasks("selection", setting, seeds)
+        return [runs[run.key] for task in tasks for run in task.runs()]
 
 
 @dataclass
@@ -196,6 +219,29 @@ class _Plan:
         """Tell of runs that are there, but that nobody could know to be asked for."""
         for run in (run for task in tasks for run in task.runs() if run.key in self.runs):
             self.listener.finished(self.runs[run.key])
+
+    def found(self, tasks: Sequence[Task]) -> list[Run]:
+        """Return the runs of tasks that were performed."""
+        # a file may hold the same data under another name
+        return [replace(self.runs[run.key], data=run.data) for task in tasks for run in task.runs()]
+
+    def untuned(
+        self, cell: _Cell, seeds: tuple[int, ...], other_seeds: tuple[int, ...]
+    ) -> list[Run]:
+        """Return failed runs in place of tuned ones where no setting could be chosen.
+
+        They are not kept: with other limits, or on another machine, there may be one.
+        """
+        (first, *_) = cell.selection(self.runs, cell.method.grid[0], other_seeds)
+        reason = f"no setting of the grid ended with labels: {first.error}"
+        failed = [
+            replace(run, error=reason)
+            for task in cell.tasks("tuned", {}, seeds)
+            for run in task.runs()
+        ]
+        for run in failed:
+            self.listener.finished(run)
+        return failed
 
     def perform(self, tasks: Sequence[Task]) -> None:
         taken: set[Key] = set()
@@ -223,7 +269,7 @@ class _Plan:
         seeds = tuple(run.seed for run in left)
         if not seeds:
             return []
-        return [Task(task.method, task.data, task.fingerprint, task.protocol, task.params, seeds)]
+        return [replace(task, seeds=seeds)]
 
     def _done(self, tasks: Sequence[Task]) -> Iterator[Run]:
         if self.n_jobs is None:

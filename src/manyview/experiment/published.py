@@ -6,7 +6,9 @@ baselines are tuned as their papers say, with labels.
 
 from __future__ import annotations
 
-__all__ = ["PUBLISHED"]
+__all__ = ["PUBLISHED", "published_for"]
+
+_SAMPLES = {"fox": 1523, "cnn": 2107, "3sources": 169}
 
 PUBLISHED: dict[tuple[str, str], tuple[float, float]] = {
     (method, data): (acc / 100, nmi / 100)
@@ -23,3 +25,30 @@ PUBLISHED: dict[tuple[str, str], tuple[float, float]] = {
     }.items()
     for data, (acc, nmi) in zip(("fox", "cnn", "3sources"), figures, strict=True)
 }
+
+
+def published_for(method: str, data: str, n_samples: int = 0) -> tuple[float, float] | None:
+    """Return ACC and NMI of the paper, or None where it has none.
+
+    Parameters
+    ----------
+    method, data : str
+        Names.
+    n_samples : int
+        Of the data, which may have the name of one of the paper's sets and be another; 0 where it
+        is not known.
+
+    Returns
+    -------
+    tuple of float, or None
+
+    Examples
+    --------
+    >>> published_for("MMC", "fox", 1523)
+    (0.7962, 0.7139)
+    >>> published_for("MMC", "fox", 40) is None
+    True
+    """
+    if n_samples and n_samples != _SAMPLES.get(data):
+        return None
+    return PUBLISHED.get((method, data))

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
-__all__ = ["Key", "Protocol", "Run", "settings_key"]
+__all__ = ["Key", "Protocol", "Run", "plain", "settings_key"]
 
 Protocol = Literal["default", "tuned", "selection"]
 Key = tuple[str, str, str, str, int]
@@ -44,6 +44,8 @@ class Run:
         Why there are no scores.
     fingerprint : str
         Of the data: a change of any entry changes it.
+    n_samples : int
+        Of the data; 0 where that is not known.
     session : int
         Which entry of the results file tells machine and versions; -1 outside a file.
     """
@@ -62,6 +64,7 @@ class Run:
     objective: tuple[float, ...] = ()
     error: str = ""
     fingerprint: str = ""
+    n_samples: int = 0
     session: int = -1
 
     @property
@@ -90,6 +93,23 @@ class Run:
             if not isinstance(record.get(name, {}), Mapping):
                 raise ValueError(f"{name} of a run are {record[name]!r}")
         return cls(**{**record, "objective": tuple(record.get("objective", ()))})
+
+
+def plain(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters as JSON holds them: NumPy's numbers and arrays as Python's.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain({"rank": np.int64(20), "weights": np.ones(2)})
+    {'rank': 20, 'weights': [1.0, 1.0]}
+    """
+    held: dict[str, Any] = json.loads(json.dumps(dict(params), default=_as_python))
+    return held
+
+
+def _as_python(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 def settings_key(params: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from manyview.experiment.published import PUBLISHED
+from manyview.experiment.published import published_for
 from manyview.experiment.run import Protocol, Run
 
 __all__ = ["Row", "summarise"]
@@ -92,7 +92,7 @@ def _row(runs: list[Run]) -> Row:
         _mean([run.cpu_seconds for run in done]),
         _mean([float(run.peak_bytes) for run in done]),
         _mean([float(run.n_iter) for run in done if run.n_iter is not None]),
-        PUBLISHED.get((first.method, first.data)),
+        published_for(first.method, first.data, first.n_samples),
         tuple(dict.fromkeys(run.error for run in runs if run.error)),
     )
 

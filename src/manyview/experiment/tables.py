@@ -59,6 +59,11 @@ def as_markdown(rows: Sequence[Row]) -> str:
     Returns
     -------
     str
+
+    Raises
+    ------
+    ValueError
+        If two rows are of one method, scaling and protocol on one data set.
     """
     data = list(dict.fromkeys(row.data for row in rows))
     lines = [
@@ -77,6 +82,11 @@ def as_markdown(rows: Sequence[Row]) -> str:
                 if (row.method, row.protocol, row.preprocessing, row.data)
                 == (method, protocol, preprocessing, name)
             ]
+            if len(found) > 1:
+                raise ValueError(
+                    f"two rows of {found[0].title} on {name!r} cannot be told apart; give one of "
+                    "them"
+                )
             cells += _cells(found[0], best) if found else ["", ""]
         title = f"{method}, tuned with labels" if protocol == "tuned" else method
         lines.append(f"| {_plain(title)} | {preprocessing} | " + " | ".join(cells) + " |")

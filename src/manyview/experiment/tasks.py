@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manyview.datasets import Dataset
 from manyview.experiment.methods import Method
-from manyview.experiment.run import Protocol, Run
+from manyview.experiment.run import Protocol, Run, plain
 from manyview.experiment.usage import Usage
 from manyview.iterate import InterruptWarning
 from manyview.metrics import score_all
@@ -33,6 +33,8 @@ class Task:
         Name of the data set.
     fingerprint : str
         Of the data set.
+    n_samples : int
+        Of the data set.
     protocol : {"default", "tuned", "selection"}
     params : mapping
         Parameters beside the estimator's own defaults.
@@ -42,6 +44,7 @@ class Task:
     method: Method
     data: str
     fingerprint: str
+    n_samples: int
     protocol: Protocol
     params: Mapping[str, Any]
     seeds: tuple[int, ...]
@@ -55,9 +58,10 @@ class Task:
                 self.data,
                 seed,
                 self.protocol,
-                dict(self.params),
+                plain(self.params),
                 given or "none",
                 fingerprint=self.fingerprint,
+                n_samples=self.n_samples,
             )
             for seed in self.seeds
         ]
@@ -72,7 +76,7 @@ def perform(task: Task, dataset: Dataset) -> Iterator[Run]:
         raise ValueError(f"data set {dataset.name!r} has no classes to score against")
     n_clusters = np.unique(dataset.y).size
     fitted: Any = None
-    shared = Usage()
+    shared: Usage | None = None
     for run in task.runs():
         reason = ""
         with warnings.catch_warnings(), Usage() as usage:
@@ -97,7 +101,7 @@ def perform(task: Task, dataset: Dataset) -> Iterator[Run]:
         if reason:
             yield replace(run, error=reason)
             continue
-        if fitted is not None:
+        if shared is not None:
             usage.seconds += shared.seconds
             usage.cpu_seconds += shared.cpu_seconds
             usage.peak_bytes = max(usage.peak_bytes, shared.peak_bytes)

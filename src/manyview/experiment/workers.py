@@ -71,9 +71,10 @@ def perform_all(
                     task = waiting.popleft()
                     on_start(task)
                     worker.give(task)
-            ready = wait([worker.connection for worker in workers if worker.left], _POLL_SECONDS)
+            wait([worker.connection for worker in workers if worker.left], _POLL_SECONDS)
             for worker in workers:
-                if worker.left and worker.connection in ready:
+                # asked of each in its turn: what is here is in time, whatever held the others up
+                if worker.left and worker.connection.poll():
                     yield from worker.received()
                 if worker.left:
                     for run in worker.stopped_beyond(limits):
@@ -114,13 +115,7 @@ class _Worker:
         with _interrupts_held():
             self._process.start()
         theirs.close()
-        self._warm = False
-        # apart from the start, whose message is short and so never cut off by an interrupt
-        try:
-            self._send(dict(self.datasets))
-        except BaseException:
-            self.end()  # nobody else knows of it yet
-            raise
+        self._has_data = self._warm = False
 
     def _send(self, message: Any) -> None:
         with suppress(ConnectionError):  # of a process that has ended: `received` tells of it
@@ -129,7 +124,9 @@ class _Worker:
     def give(self, task: Task) -> None:
         self.left = deque(task.runs())
         self._since = time.monotonic()
-        self._send(task)
+        self._task = task
+        if self._has_data:
+            self._send(task)
 
     def received(self) -> Iterator[Run]:
         try:
@@ -138,7 +135,11 @@ class _Worker:
             self._process.join()
             yield from self._fail(f"the process ended with code {self._process.exitcode}")
             return
-        if run is None:  # warm, and about to begin
+        if run is None and not self._has_data:  # it listens: to send earlier would be to wait
+            self._has_data = True
+            self._send(dict(self.datasets))
+            self._send(self._task)
+        elif run is None:  # warm, and about to begin
             self._warm = True
         else:
             self.left.popleft()
@@ -192,6 +193,7 @@ def _interrupts_held() -> Iterator[None]:
 def _serve(connection: Connection, threads: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its processes
     threading.Thread(target=_end_with_parent, daemon=True).start()
+    connection.send(None)
     messages = _messages(connection)
     datasets: dict[str, Dataset] = next(messages, {})
     with threadpool_limits(threads):

@@ -36,6 +36,7 @@ from manyview.plotting import (
     plot_paired_differences,
     plot_time_against_size,
 )
+from manyview.plotting.names import shown
 
 __all__ = ["Reproduced", "reproduce"]
 
@@ -200,7 +201,9 @@ def _significance(folder: Path, runs: Sequence[Run], rows: Sequence[Row]) -> lis
             )
             for each in found
         }
-        draw = partial(plot_paired_differences, intervals, xlabel="NMI of MMC less its own")
+        draw = partial(
+            plot_paired_differences, intervals, xlabel="NMI of MMC less that of the method"
+        )
         files.append(_figure(folder / "differences.png", draw))
     return files
 
@@ -238,14 +241,14 @@ def _plot_convergence(data: str, curves: Mapping[tuple[str, str], Sequence[float
     axes = plot_objective(
         {kind: list(values) for (name, kind), values in curves.items() if name == data}
     )
-    axes.set_title(f"MMC on {data}")
+    axes.set_title(f"MMC on {shown(data)}")
     return axes
 
 
 def _plot_times(growth: Growth) -> Any:
     timed = {name: values for name, values in growth.seconds.items() if not np.isnan(values).all()}
     axes = plot_time_against_size(growth.sizes, timed, ylabel="processor seconds")
-    axes.set_title(f"growing parts of {growth.data}")
+    axes.set_title(f"growing parts of {shown(growth.data)}")
     return axes
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,6 +91,7 @@ def plot_comparison(
     _add_best(ax, series, sets, score, width)
     ax.set_xticks(range(len(sets)), list(map(shown, sets)))
     ax.set_xlim(-0.5, len(sets) - 0.5)
+    _turn_if_close(ax)
     ax.tick_params(axis="x", length=0, pad=14)
     ax.set_ylabel(score_name(score))
     ax.axhline(0.0, color=INK, linewidth=0.8)
@@ -100,6 +102,17 @@ def plot_comparison(
         ax.axvline(edge, color=QUIET, alpha=0.25, linewidth=0.8)
     _add_legend(ax, series, colours, score)
     return ax
+
+
+def _turn_if_close(ax: Axes) -> None:
+    """Turn the names of data sets where, side by side, they would run into each other."""
+    ax.xaxis.get_tightbbox()  # before, ticks do not know where they are
+    ends = [label.get_window_extent() for label in ax.get_xticklabels()]
+    gap = ax.figure.dpi / 20
+    if any(left.x1 + gap > right.x0 for left, right in pairwise(ends)):
+        ax.tick_params(axis="x", labelrotation=35)
+        for label in ax.get_xticklabels():
+            label.set(ha="right", rotation_mode="anchor")
 
 
 def _add_published(

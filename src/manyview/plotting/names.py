@@ -11,20 +11,22 @@ import numpy.typing as npt
 __all__ = ["names_of", "shown"]
 
 _LONGEST = 40
+_NO_WIDTH = "\N{ZERO WIDTH SPACE}"
 
 
 def shown(name: object) -> str:
-    r"""Return a name as a figure takes it: dollars stand for themselves, and it is not too long.
+    r"""Return a name as a figure takes it: dollars stand for themselves, one line, not too long.
 
     Examples
     --------
-    >>> print(shown("$ and $"))
+    >>> print(shown("$ and\n$"))
     \$ and \$
     """
-    text = str(name)
+    text = " ".join(str(name).split())
     if len(text) > _LONGEST:
         text = text[: _LONGEST - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
-    return text.replace("$", r"\$")
+    # a legend leaves out names that begin with an underscore
+    return (_NO_WIDTH if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
 def names_of(y: npt.NDArray[Any], class_names: Sequence[str] | None) -> dict[Any, str]:
