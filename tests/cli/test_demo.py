@@ -48,10 +48,15 @@ def test_demo_refuses_a_bad_target_before_work_begins(
     assert_refused(run("demo", "--report", tmp_path / name), message)
 
 
-def test_demo_leaves_a_file_that_is_there(tmp_path: Path) -> None:
+def test_demo_replaces_an_older_report_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     page = tmp_path / "page.html"
     page.write_text("mine")
-    result = run("demo", "--report", page)
-    assert result.exit_code == 0
-    assert "was left as it is" in " ".join(result.stdout.split())
+    with monkeypatch.context() as patched:
+        patched.setattr("manyview.cli.demo.load_digits_views", refuses)
+        assert_refused(run("demo", "--report", page), "exists and is not a report")
     assert page.read_text() == "mine"
+    page.write_text('<meta name="generator" content="manyview">')
+    assert run("demo", "--report", page).exit_code == 0
+    assert len(page.read_text()) > 1000

@@ -39,6 +39,28 @@ def test_an_older_file_is_replaced_only_by_force(
     assert len(clusters_in(out.read_text())) == N_SAMPLES
 
 
+@pytest.mark.parametrize("option", ["--out", "--model", "--explain"])
+def test_a_file_that_comes_to_be_there_meanwhile_stays(
+    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    theirs = out if option == "--out" else out.with_name(f"theirs{option}")
+    whole = MMC.fit
+
+    def meanwhile(model: MMC, views: Any) -> MMC:
+        theirs.write_text("theirs")
+        return whole(model, views)
+
+    monkeypatch.setattr(MMC, "fit", meanwhile)
+    given = [] if option == "--out" else [option, theirs]
+    result = run_fit(data, out, *given)
+    ours = theirs.with_name(f"{theirs.stem}-2{theirs.suffix}")
+    assert result.exit_code == 0
+    assert re.search(rf"warning: .*{theirs.name} was made by somebody else", result.stderr)
+    assert theirs.read_text() == "theirs"
+    assert ours.stat().st_size > 100
+    assert ours.name in plain(result.stdout).replace("\n", "")
+
+
 def test_labels_never_replace_the_data(data: Path, tmp_path: Path) -> None:
     copy = tmp_path / "copy.npz"
     copy.write_bytes(data.read_bytes())

@@ -185,7 +185,7 @@ class TestIds:
         ("id,x\na,1,5\n", "text.csv: "),
         ("id,x,x\na,1,5\n", "text.csv has more than one column 'x'"),
         ("id,x\na,inf\nb,1\n", "view 'text' holds infinity"),
-        (b"id,caf\xe9\na,1\n", "text.csv: not a readable table of text"),
+        (b"id,caf\xe9\na,1\n", "text.csv: not UTF-8 .*save it as CSV in UTF-8"),
         (b"\x00\x01\x02\x03", "set: "),
     ],
 )
@@ -364,6 +364,39 @@ class TestIndexesOfPandas:
         data = read_views(tmp_path)
         assert data.views.n_features == [1, 1]
         assert data.sample_ids.tolist() == list("abcd")
+
+
+@pytest.mark.parametrize("name", ["image.txt", "image.xlsx", "image.tab"])
+def test_tables_of_other_kinds_are_warned_of(folder, name):
+    made = folder(text=TEXT)
+    (made / name).write_text("id\tred\na\t1\n")
+    with pytest.warns(UserWarning, match=rf"'{name}' left out; views are \.csv, \.tsv or"):
+        assert len(read_views(made).views) == 1
+
+
+def test_links_to_nothing_are_warned_of(folder):
+    made = folder(text=TEXT)
+    (made / "image.csv").symlink_to(made / "nowhere.csv")
+    with pytest.warns(UserWarning, match=r"'image\.csv' left out"):
+        assert len(read_views(made).views) == 1
+
+
+@pytest.mark.parametrize("name", ["README.txt", "notes of mine.txt", "~$text.csv", "figure.png"])
+def test_what_is_no_table_is_left_out_without_a_word(folder, name):
+    made = folder(text=TEXT)
+    (made / name).write_bytes(b"\xff\xfe")
+    assert len(read_views(made).views) == 1
+
+
+def test_columns_of_true_and_false_are_numbers(folder):
+    made = folder(text="id,male,old,x\na,True,false,1\nb,FALSE,true,2.5\n")
+    array = read_views(made).views.arrays[0]
+    np.testing.assert_array_equal(array, [[1, 0, 1], [0, 1, 2.5]])
+
+
+def test_numbers_among_true_and_false_are_refused(folder):
+    with pytest.raises(ValueError, match=r"text\.csv: column 'male' holds '7'"):
+        read_views(folder(text="id,male\na,True\nb,7\n"))
 
 
 def test_compressed_tables_are_warned_of(folder):

@@ -2,12 +2,15 @@ import csv
 from pathlib import Path
 
 import pytest
+from matplotlib import pyplot as plt
 from typer.testing import CliRunner
 
 from manyview.cli.app import app
 from manyview.datasets import make_views, write_views
 from manyview.experiment import METHODS, Run, read_runs, summarise
-from manyview.paper.write import _significance
+from manyview.paper.files import Files
+from manyview.paper.growth import Growth
+from manyview.paper.write import _plot_convergence, _plot_times, _write_significance
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +91,7 @@ def test_a_method_that_fails_ranks_last_and_its_differences_tell_of_fewer_sets(t
 
     table = {"MMC": [0.8, 0.8, 0.8], "SEC": [0.5, 0.5, 0.5], "SCMV3DT": [0.9, None, None]}
     runs = [scored(m, d, v) for m, row in table.items() for d, v in zip("pqr", row, strict=True)]
-    _significance(tmp_path, runs, summarise(runs))
+    _write_significance(Files(tmp_path), runs, summarise(runs))
     with (tmp_path / "ranks.csv").open() as file:
         ranks = {line["method"]: float(line["mean_rank_nmi"]) for line in csv.DictReader(file)}
     assert ranks == pytest.approx({"MMC": 4 / 3, "SEC": 7 / 3, "SCMV3DT": 7 / 3})
@@ -103,3 +106,23 @@ def test_a_file_in_the_way_is_refused(folder, tmp_path):
     result = CliRunner().invoke(app, ["paper", "--out", str(path)])
     assert result.exit_code == 2
     assert path.read_text() == "mine"
+
+
+def test_without_times_the_rest_is_there(folder, tmp_path):
+    data = ["--data", str(folder[0] / "fox.npz"), "--out", str(tmp_path / "out")]
+    options = ["--repeats", "1", "--no-tune", "--jobs", "1", "--no-times"]
+    result = CliRunner().invoke(app, ["paper", *data, *options])
+    assert result.exit_code == 0, result.output
+    made = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"table.md", "table.png", "ranks.csv", "convergence-fox.png"} <= made
+    assert not {name for name in made if name.startswith("times")}
+
+
+def test_titles_take_any_name():
+    odd = r"a$\frac$"
+    for axes in (
+        _plot_convergence(odd, {(odd, "discrete"): [2.0, 1.0]}),
+        _plot_times(Growth(odd, (10, 20), {"MMC": [1.0, 2.0]}, {})),
+    ):
+        axes.figure.canvas.draw()
+        plt.close(axes.figure)

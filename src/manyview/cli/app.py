@@ -13,7 +13,7 @@ from manyview.cli.comparisons import COMPARE_HELP, PAPER_HELP, compare, paper
 from manyview.cli.demo import demo_digits
 from manyview.cli.errors import Commands
 from manyview.cli.fit import fit_file
-from manyview.cli.options import at_least, not_empty, not_zero
+from manyview.cli.options import Classes, IdColumn, at_least, not_empty, not_zero
 from manyview.cli.predict import predict_file
 
 __all__ = ["app"]
@@ -158,22 +158,6 @@ Out = Annotated[
     Path,
     typer.Option("--out", "-o", metavar="FILE", help="CSV file of labels; - is standard output."),
 ]
-Classes = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Column of known classes, for scoring: of a folder's labels file, or of a .h5mu file.",
-        show_default=False,
-    ),
-]
-IdColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Column that tells the samples in the files of a folder.",
-        show_default="id and the like",
-    ),
-]
 Force = Annotated[bool, typer.Option("--force", "-f", help="Replace older files.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
 
@@ -276,7 +260,10 @@ def fit(
     ] = 4,
     normalize: Annotated[
         Normalize,
-        typer.Option(help="Samples to unit length, features to unit variance, or neither."),
+        typer.Option(
+            help="Samples to unit length, as suits counts and pixels; features to unit variance, "
+            "as suits measurements in units of their own; or neither."
+        ),
     ] = Normalize.rows,
     seed: Annotated[int, typer.Option(callback=_seed, metavar="N", help="Seed of the start.")] = 0,
     n_jobs: Annotated[
@@ -294,7 +281,8 @@ def fit(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write down every sweep; the same command goes on from there.",
+            help="Write down every sweep; the same command goes on from there (with --force, where "
+            "labels have been written).",
             show_default=False,
         ),
     ] = None,

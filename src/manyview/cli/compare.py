@@ -15,7 +15,7 @@ from manyview.atomic import whole_file
 from manyview.cli.errors import InterruptionError
 from manyview.cli.live import shown_progress
 from manyview.cli.named_data import find_dataset
-from manyview.cli.outputs import check_file
+from manyview.cli.outputs import REPORT_MARK, check_file, refuse_another
 from manyview.cli.tables import new_console, plus_minus, print_parts, table
 from manyview.experiment import (
     METHODS,
@@ -31,8 +31,6 @@ from manyview.experiment import (
 from manyview.experiment.significance import rank_methods
 
 __all__ = ["Outputs", "compare_files", "comparison_table", "methods_named"]
-
-_BEGINNING = 4096  # bytes of a file, among which it says what it is
 
 
 @dataclass(frozen=True)
@@ -69,18 +67,8 @@ class Outputs:
             check_file(path)
         if len({path.resolve() for path in paths}) < len(paths):
             raise ValueError("--results, --json and --report name the same file; expected others")
-        _refuse_another(self.json, b'{\n "manyview"', "the JSON file of a comparison")
-        _refuse_another(self.report, b'<meta name="generator" content="manyview">', "a report")
-
-
-def _refuse_another(path: Path | None, mark: bytes, what: str) -> None:
-    """Refuse to replace a file that is not what a comparison writes there."""
-    if path is None or not path.exists():
-        return
-    with path.open("rb") as file:
-        beginning = file.read(_BEGINNING)
-    if beginning and mark not in beginning:
-        raise ValueError(f"{path} exists and is not {what}; give another file")
+        refuse_another(self.json, b'{\n "manyview"', "the JSON file of a comparison")
+        refuse_another(self.report, REPORT_MARK, "a report")
 
 
 def compare_files(
@@ -95,6 +83,8 @@ def compare_files(
     limits: Limits,
     outputs: Outputs,
     quiet: bool,
+    classes: str | None = None,
+    id_column: str | None = None,
 ) -> None:
     """Compare methods on data sets, print the table and write what was asked for.
 
@@ -120,10 +110,12 @@ def compare_files(
         Where to write.
     quiet : bool
         Whether to leave out the progress.
+    classes, id_column : str, optional
+        As in :func:`manyview.cli.named_data.find_dataset`.
     """
     chosen = methods_named(methods)
     outputs.check()
-    datasets = [find_dataset(name) for name in data]
+    datasets = [find_dataset(name, classes=classes, id_column=id_column) for name in data]
     kept = outputs.runs_file()
     with (
         _told_on_interrupt(kept),
@@ -161,9 +153,9 @@ def compare_files(
 
 def methods_named(names: str) -> list[Method]:
     """Return methods by their names, with commas between them; ``all`` for all."""
-    if names.strip().lower() == "all":
-        return list(METHODS.values())
-    wanted = [name.strip() for name in names.split(",") if name.strip()]
+    wanted = []
+    for name in filter(None, map(str.strip, names.split(","))):
+        wanted += list(METHODS) if name.lower() == "all" else [name]
     if not wanted:
         raise ValueError(f"no methods are named; expected some of {', '.join(METHODS)}, or all")
     return list({method.name: method for method in map(method_named, wanted)}.values())

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from manyview.cli.compare import Outputs, compare_files
-from manyview.cli.options import at_least
+from manyview.cli.options import Classes, IdColumn, at_least
 from manyview.cli.paper import reproduce_paper
 from manyview.experiment import Limits
 
@@ -84,7 +84,10 @@ def compare(
         ),
     ],
     methods: Annotated[
-        str, typer.Option(metavar="NAMES", help="Names with commas between them, or all.")
+        str,
+        typer.Option(
+            metavar="NAMES", help="Names with commas between them; all are those of the paper."
+        ),
     ] = "all",
     repeats: _Repeats = 20,
     tune: Annotated[
@@ -115,8 +118,16 @@ def compare(
         Path | None, typer.Option(metavar="FILE", help="Write every reported run to a JSON file.")
     ] = None,
     report: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page of tables and figures.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a page of tables and figures. MMC is fitted for it once more, whatever the "
+            "methods and limits.",
+            show_default=False,
+        ),
     ] = None,
+    classes: Classes = None,
+    id_column: IdColumn = None,
     quiet: _TablesOnly = False,
 ) -> None:
     """Run :func:`manyview.cli.compare.compare_files`."""
@@ -131,6 +142,8 @@ def compare(
         limits=_limits(time_limit, memory_limit),
         outputs=Outputs(results, json, report),
         quiet=quiet,
+        classes=classes,
+        id_column=id_column,
     )
 
 
@@ -169,6 +182,9 @@ def paper(
     n_threads: _Threads = 1,
     time_limit: _TimeLimit = None,
     memory_limit: _MemoryLimit = None,
+    times: Annotated[
+        bool, typer.Option("--times/--no-times", help="The figure of times, which takes longest.")
+    ] = True,
     growth_limit: Annotated[
         float, typer.Option(metavar="SECONDS", help="The same, for the figure of times.")
     ] = 60.0,
@@ -184,6 +200,7 @@ def paper(
         n_jobs=n_jobs,
         n_threads=n_threads,
         limits=_limits(time_limit, memory_limit),
+        times=times,
         growth_limits=_limits(growth_limit, memory_limit, option="--growth-limit"),
         quiet=quiet,
     )

@@ -10,7 +10,7 @@ from time import perf_counter
 from rich.console import Console
 
 from manyview import MMC
-from manyview.cli.outputs import check_file
+from manyview.cli.outputs import REPORT_MARK, check_file, refuse_another
 from manyview.cli.tables import (
     described,
     kept_features,
@@ -36,9 +36,10 @@ def demo_digits(report: Path) -> None:
     Parameters
     ----------
     report : Path
-        Where the report goes; a file that is there is left as it is.
+        Where the report goes, in place of an older one.
     """
     check_file(report)
+    refuse_another(report, REPORT_MARK, "a report")
     clock = _Clock(new_console(stderr=True))
     with clock.times("load the data"):
         dataset = load_digits_views()
@@ -69,8 +70,6 @@ def _cells(row: Row) -> list[str]:
 def _report(path: Path, runs: list[Run], dataset: Dataset, model: MMC) -> str:
     from manyview.report import write_report  # plotly takes a while to import
 
-    if path.exists():
-        return f"{path} is there already and was left as it is; --report FILE names another."
     write_report(path, runs, [dataset], title="The embedded digits", models={dataset.name: model})
     return f"Figures, and what made the groups: {path}"
 

@@ -14,6 +14,8 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from manyview.iterate import InterruptWarning
+
 __all__ = ["BAD_INPUT", "INTERRUPTED", "Commands", "InterruptionError"]
 
 BAD_INPUT = 2
@@ -36,8 +38,10 @@ class Commands(TyperGroup):
         if sys.stderr is None:  # closed by the caller, who wants to hear of nothing
             sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the end
         run = super().main
-        with _warnings_as_lines():
+        with _warnings_as_lines() as said:
             code = _exit_code(lambda: run(args, *rest, **options))
+        if any(isinstance(message, InterruptWarning) for message in said):
+            code = code or INTERRUPTED  # what is written is not what was asked for
         sys.exit(code)
 
 
@@ -69,14 +73,17 @@ def _exit_code(run: Callable[[], Any]) -> int:
 
 
 @contextmanager
-def _warnings_as_lines() -> Iterator[None]:
+def _warnings_as_lines() -> Iterator[list[Warning | str]]:
+    said: list[Warning | str] = []
+
     def show(message: Warning | str, *where: Any, **more: Any) -> None:
+        said.append(message)
         _say("warning", str(message))
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
-        yield
+        yield said
 
 
 def _told(error: Exception) -> str:

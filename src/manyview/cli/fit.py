@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
 from manyview import MMC, write_model
 from manyview.cli.named_data import find_dataset, sources_of
-from manyview.cli.outputs import STDOUT, check_targets, write_combinations, write_labels
+from manyview.cli.outputs import (
+    STDOUT,
+    check_targets,
+    unoccupied,
+    write_combinations,
+    write_labels,
+)
 from manyview.cli.tables import (
     about_files,
     about_labels,
@@ -71,18 +78,21 @@ def fit_file(
     start = perf_counter()
     model.fit(dataset.views)
     seconds = perf_counter() - start
+    writers: dict[str, tuple[Path | None, Callable[[Path], None]]] = {
+        "labels": (out, lambda path: write_labels(path, model.labels_, dataset.sample_ids)),
+        "features": (explain, lambda path: _write_explained(path, model)),
+        "model": (saved, lambda path: write_model(path, model)),
+    }
+    written: dict[str, Path | None] = dict.fromkeys(writers)
     # standard output last: who reads it may leave early
-    for path in sorted(filter(None, (out, explain, saved)), key=lambda path: path == STDOUT):
-        if path == out:
-            write_labels(path, model.labels_, dataset.sample_ids)
-        elif path == explain:
-            _write_explained(path, model)
-        else:
-            write_model(path, model)
+    for what in sorted(writers, key=lambda what: writers[what][0] == STDOUT):
+        path, write = writers[what]
+        if path is not None:
+            written[what] = place = unoccupied(path, force=force)
+            write(place)
     if not quiet:
         notes.print()
         taken = STDOUT in (out, explain)
-        written = {"labels": out, "features": explain, "model": saved}
         rows = [
             *about_labels(model.labels_, model.n_clusters, dataset.y),
             ("sweeps", str(model.n_iter_)),

@@ -1,14 +1,31 @@
-"""Checks of options and arguments."""
+"""Options that several commands have, and checks of options and arguments."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-__all__ = ["at_least", "not_empty", "not_zero"]
+__all__ = ["Classes", "IdColumn", "at_least", "not_empty", "not_zero"]
+
+Classes = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column of known classes, for scoring: of a folder's labels file, or of a .h5mu file.",
+        show_default=False,
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAME",
+        help="Column that tells the samples in the files of a folder.",
+        show_default="id and the like",
+    ),
+]
 
 
 def at_least(least: int, most: float = math.inf) -> Callable[[float | None], Any]:

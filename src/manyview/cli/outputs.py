@@ -6,7 +6,7 @@ import csv
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, combinations, product
+from itertools import chain, combinations, count, product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,10 +16,22 @@ import numpy.typing as npt
 
 from manyview.atomic import whole_file
 from manyview.mmc.explain import Combination
+from manyview.warn import warn_user
 
-__all__ = ["STDOUT", "check_file", "check_targets", "write_combinations", "write_labels"]
+__all__ = [
+    "REPORT_MARK",
+    "STDOUT",
+    "check_file",
+    "check_targets",
+    "refuse_another",
+    "unoccupied",
+    "write_combinations",
+    "write_labels",
+]
 
 STDOUT = Path("-")
+REPORT_MARK = b'<meta name="generator" content="manyview">'
+_BEGINNING = 4096  # bytes of a file, among which it says what it is
 
 
 def check_targets(
@@ -75,6 +87,19 @@ def _check_target(path: Path, option: str, *, force: bool) -> None:
     _check_folder(folder)
 
 
+def unoccupied(path: Path, *, force: bool) -> Path:
+    """Return where a result goes: beside `path`, where a file came to be there meanwhile."""
+    if force or path == STDOUT or not path.exists():
+        return path
+    beside = next(
+        other
+        for number in count(2)
+        if not (other := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists()
+    )
+    warn_user(f"{path} was made by somebody else meanwhile, and stays; this one is {beside}")
+    return beside
+
+
 def check_file(path: Path) -> None:
     """Raise unless a file can be written at a path."""
     folder = _resolved(path).parent
@@ -83,6 +108,16 @@ def check_file(path: Path) -> None:
     if path.is_dir():
         raise ValueError(f"{path} is a folder; expected a file to write")
     _check_folder(folder)
+
+
+def refuse_another(path: Path | None, mark: bytes, what: str) -> None:
+    """Refuse to replace a file that does not begin as what is written there."""
+    if path is None or not path.exists():
+        return
+    with path.open("rb") as file:
+        beginning = file.read(_BEGINNING)
+    if beginning and mark not in beginning:
+        raise ValueError(f"{path} exists and is not {what}; give another file")
 
 
 def _resolved(path: Path) -> Path:

@@ -32,6 +32,7 @@ def reproduce_paper(
     n_jobs: int,
     n_threads: int,
     limits: Limits,
+    times: bool,
     growth_limits: Limits,
     quiet: bool,
 ) -> None:
@@ -45,8 +46,10 @@ def reproduce_paper(
         Names or files of the sets; by default those of the paper.
     repeats, tune, preprocessings, n_jobs, n_threads, limits
         As for a comparison.
+    times : bool
+        Whether to time the methods on growing parts of the last set and of a large one.
     growth_limits : Limits
-        Of a fit for the figure of times.
+        Of a fit for that.
     quiet : bool
         Whether to leave out the progress.
     """
@@ -64,7 +67,7 @@ def reproduce_paper(
             made = reproduce(
                 out,
                 datasets,
-                _large_set(),
+                [datasets[-1], _large_set()] if times else [],
                 repeats=repeats,
                 tune=tune,
                 preprocessings=preprocessings,

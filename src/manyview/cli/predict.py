@@ -8,7 +8,7 @@ from pathlib import Path
 from manyview import read_model
 from manyview.cli.as_fitted import as_fitted
 from manyview.cli.named_data import find_dataset, sources_of
-from manyview.cli.outputs import STDOUT, check_targets, write_labels
+from manyview.cli.outputs import STDOUT, check_targets, unoccupied, write_labels
 from manyview.cli.tables import (
     about_files,
     about_labels,
@@ -53,6 +53,7 @@ def predict_file(
     if not quiet:
         new_console(stderr=True).print(described(dataset.name, dataset.views))
     labels = model.predict(as_fitted(dataset, model))
+    out = unoccupied(out, force=force)
     write_labels(out, labels, dataset.sample_ids)
     if not quiet:
         rows = [*about_labels(labels, model.n_clusters, dataset.y), *about_files({"labels": out})]

@@ -19,6 +19,7 @@ __all__ = ["read_folder"]
 
 _PANDAS_INDEX = "indexlevel0"  # that has no name, in a Parquet file
 _IDS = ("id", "ids", "sample", "sampleid", "samples", "index", "", "unnamed: 0", _PANDAS_INDEX)
+_TABLES = (".txt", ".tab", ".dat", ".xlsx", ".xls", ".ods")
 _PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 _LABELS = ("label", "labels", "y", "class", "gt", "truth")
 
@@ -86,7 +87,7 @@ def _files(folder: Path) -> tuple[list[Path], Path | None]:
     tables = [
         file
         for file in inside
-        if file.suffix.lower() in SUFFIXES and not file.name.startswith(".") and file.is_file()
+        if file.suffix.lower() in SUFFIXES and not _hidden(file) and file.is_file()
     ]
     packed = [
         file.name
@@ -95,6 +96,9 @@ def _files(folder: Path) -> tuple[list[Path], Path | None]:
     ]
     if packed:
         warn_user(f"{folder}: {first_few(packed)} left out, as compressed; unpack it first")
+    unread = [file.name for file in inside if _seems_a_table(file)]
+    if unread:
+        warn_user(f"{folder}: {first_few(unread)} left out; views are .csv, .tsv or .parquet files")
     of_labels = [file for file in tables if file.stem.lower() == "labels"]
     views = [file for file in tables if file not in of_labels]
     if not views:
@@ -110,6 +114,21 @@ def _files(folder: Path) -> tuple[list[Path], Path | None]:
     if len(of_labels) > 1:
         raise ValueError(f"both {of_labels[0].name} and {of_labels[1].name}; expected one of them")
     return views, of_labels[0] if of_labels else None
+
+
+def _hidden(file: Path) -> bool:
+    """Whether a file is none of the user's: Excel and LibreOffice leave some beside open ones."""
+    return file.name.startswith((".", "~$"))
+
+
+def _seems_a_table(file: Path) -> bool:
+    """Whether a file that is not read may have been meant as a view."""
+    if _hidden(file):
+        return False
+    if file.suffix.lower() in SUFFIXES:
+        return not file.exists()  # a link to nothing
+    told = file.stem.lower().startswith(("readme", "license", "notes"))
+    return file.is_file() and file.suffix.lower() in _TABLES and not told
 
 
 def _id_column(columns: Mapping[str, Sequence[str]], wanted: str | None) -> str:
@@ -200,7 +219,8 @@ def _read_labels(path: Path, key: str, wanted: str | None) -> dict[str, str]:
     if len(chosen) != 1:
         raise ValueError(
             f"{path.name} has columns {first_few(names, 5)}; expected {key!r} and "
-            f"{repr(wanted) if wanted is not None else 'one other, or one named label'}"
+            f"{repr(wanted) if wanted is not None else 'one other, or one named label'} (labels, "
+            "--classes)"
         )
     ids, values = read_column(path, key, chosen[0])
     known: dict[str, str] = {}

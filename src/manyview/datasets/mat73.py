@@ -2,7 +2,8 @@
 
 MATLAB writes columns first, so that every array comes transposed. A sparse matrix is a group of
 ``data``, ``ir`` and ``jc``; a cell array holds references to its items in the group ``#refs#``;
-characters are numbers of 16 bits. The attribute ``MATLAB_class`` tells them apart.
+characters are numbers of 16 bits. The attribute ``MATLAB_class`` tells them apart; other programs
+leave it out, and their arrays of numbers are taken to be transposed as well.
 """
 
 from __future__ import annotations
@@ -49,11 +50,6 @@ def read_variables(path: Path) -> dict[str, Any]:
     """
     with opened(path, "MATLAB file of version 7.3") as file:
         variables = {name: member(file, name) for name in file if not name.startswith("#")}
-        if variables and not any("MATLAB_class" in item.attrs for item in variables.values()):
-            raise ValueError(
-                f"an HDF5 file that MATLAB did not write; found "
-                f"{', '.join(map(repr, variables))} without the attribute MATLAB_class"
-            )
         values = _Values(file)
         return {name: values.of(item) for name, item in variables.items()}
 
@@ -75,7 +71,7 @@ class _Values:
         return self._read[key]
 
     def _value(self, item: Any) -> Any:
-        kind = text(attribute(item, "MATLAB_class"))
+        kind = text(attribute(item, "MATLAB_class")) or _class_of(item)
         if "MATLAB_sparse" in item.attrs:
             return _sparse(item, kind)
         if is_group(item) or kind not in (*_NUMBERS, "char", "cell"):
@@ -97,6 +93,15 @@ class _Values:
         for at, reference in np.ndenumerate(references):
             cell[at] = self.of(self._file[reference])
         return cell
+
+
+def _class_of(item: Any) -> str:
+    """Return the class of an array of numbers that says none, else an empty string."""
+    if is_group(item) or item.dtype.kind not in "fiub":
+        return ""
+    if item.dtype.kind == "f":
+        return "double" if item.dtype.itemsize > 4 else "single"
+    return "logical" if item.dtype.kind == "b" else str(item.dtype.newbyteorder("="))
 
 
 @dataclass(frozen=True)

@@ -100,20 +100,43 @@ def _read(path: Path, types: dict[str, str]) -> Any:
             raise ValueError(f"{path.name}: not a readable Parquet file ({error})") from error
     arrow, arrow_csv = _arrow(), _arrow("csv")
     try:
-        return arrow_csv.read_csv(
-            path,
-            # a line must fit into a block; without threads, errors name the row
-            read_options=arrow_csv.ReadOptions(
-                use_threads=False, block_size=min(path.stat().st_size + 1, _LARGEST_BLOCK)
-            ),
-            parse_options=arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
-            convert_options=arrow_csv.ConvertOptions(
-                column_types={name: getattr(arrow, kind)() for name, kind in types.items()},
-                include_columns=list(types),
-            ),
-        )
+        try:
+            return _read_csv(arrow_csv, path, separator, types)
+        except arrow.ArrowInvalid as error:
+            if not re.search(r"invalid value '(true|false)'", str(error), re.IGNORECASE):
+                raise
+            # what pandas writes for columns of truth values
+            types = types | _truths(path, separator, types)
+            return _read_csv(arrow_csv, path, separator, types)
     except Exception as error:
         raise ValueError(f"{path.name}: {_told(str(error), column_names(path))}") from error
+
+
+def _read_csv(arrow_csv: Any, path: Path, separator: str, types: dict[str, str]) -> Any:
+    return arrow_csv.read_csv(
+        path,
+        # a line must fit into a block; without threads, errors name the row
+        read_options=arrow_csv.ReadOptions(
+            use_threads=False, block_size=min(path.stat().st_size + 1, _LARGEST_BLOCK)
+        ),
+        parse_options=arrow_csv.ParseOptions(delimiter=separator, newlines_in_values=True),
+        convert_options=arrow_csv.ConvertOptions(
+            column_types={name: getattr(_arrow(), kind)() for name, kind in types.items()},
+            include_columns=list(types),
+        ),
+    )
+
+
+def _truths(path: Path, separator: str, types: dict[str, str]) -> dict[str, str]:
+    """Return the columns of numbers whose first row is true or false, as such."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        rows = (row for row in csv.reader(file, delimiter=separator) if row)
+        first = dict(zip(next(rows), next(rows, ()), strict=False))
+    return {
+        name: "bool_"
+        for name, kind in types.items()
+        if kind != "string" and first.get(name, "").lower() in ("true", "false")
+    }
 
 
 def _told(message: str, columns: list[str]) -> str:
@@ -139,7 +162,7 @@ def _numbers(path: Path, read: Any, name: str, ids: Strings) -> npt.NDArray[Any]
         at = int(np.flatnonzero(column.is_null().to_numpy())[0])
         raise ValueError(
             f"{path.name}: column {name!r} is empty for id {str(ids[at])!r}; expected a number. "
-            "A sample that lacks the view has no row"
+            "Fill it in, or leave the column out; a sample that lacks the whole view has no row"
         )
     if types.is_decimal(kind):
         column = column.cast(_arrow().float64())
@@ -161,7 +184,9 @@ def _header(path: Path, separator: str) -> list[str]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header = next((row for row in csv.reader(file, delimiter=separator) if row), None)
-    except (csv.Error, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path.name}: not UTF-8 ({error}); save it as CSV in UTF-8") from error
+    except csv.Error as error:
         raise ValueError(f"{path.name}: not a readable table of text ({error})") from error
     if header is None:
         raise ValueError(f"{path.name} is empty; expected a line of column names")

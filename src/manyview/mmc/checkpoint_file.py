@@ -113,12 +113,21 @@ class CheckpointFile:
     def keep(
         self, engine: Engine, problem: Problem, fitted: Fitted, rng: np.random.Generator
     ) -> bool:
-        """Write down where a fit stands, if it is time to, and return whether it was."""
+        """Write down where a fit stands, if it is time to, and return whether it was.
+
+        A file that cannot be written, as on a full disk, is told of; the fit is worth more.
+        """
         done = len(fitted.objective)
         last = fitted.converged or done == problem.max_iter
         if done % self._every and not last:
             return False
-        _write(self._path, captured(engine, problem, fitted, self._identity, rng))
+        try:
+            _write(self._path, captured(engine, problem, fitted, self._identity, rng))
+        except OSError as error:
+            warn_user(
+                f"checkpoint {str(self._path)!r} could not be written after {done} sweeps: "
+                f"{error.strerror or error}. The fit goes on"
+            )
         return True
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import partial
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from manyview.atomic import whole_file
 from manyview.datasets import Dataset
 from manyview.experiment import (
     METHODS,
@@ -28,6 +26,7 @@ from manyview.experiment import (
 from manyview.experiment.significance import Difference, paired_differences, rank_methods
 from manyview.experiment.tables import as_csv, as_markdown
 from manyview.paper.convergence import converge
+from manyview.paper.files import Files
 from manyview.paper.growth import Growth, time_growth
 from manyview.plotting import (
     plot_comparison,
@@ -71,7 +70,7 @@ class Reproduced:
 def reproduce(
     folder: Path,
     datasets: Sequence[Dataset],
-    large: Dataset | None,
+    timed: Sequence[Dataset],
     *,
     repeats: int,
     tune: bool,
@@ -90,8 +89,8 @@ def reproduce(
         Where everything goes, ``runs.jsonl`` with the runs too: what it holds is not done again.
     datasets : sequence of Dataset
         The sets of the table.
-    large : Dataset or None
-        Also timed, as the last of `datasets` is.
+    timed : sequence of Dataset
+        Those on whose growing parts the methods are timed.
     repeats : int
         Seeds.
     tune : bool
@@ -113,6 +112,7 @@ def reproduce(
     """
     methods = list(METHODS.values())
     names = {dataset.name for dataset in datasets}
+    files = Files(folder)
     with ResultsFile(folder / "runs.jsonl") as results:
         runs = compare(
             methods,
@@ -127,6 +127,11 @@ def reproduce(
             listener=listener("table"),
         )
         slowest = _slowest([run for run in results.runs if run.data in names])
+        rows = summarise(runs)
+        files.text("table.md", as_markdown(rows) + _NOTE.format(repeats=repeats))
+        files.text("table.csv", as_csv(rows))
+        files.figure("table.png", partial(plot_comparison, rows))
+        _write_significance(files, runs, rows)
         curves = converge(
             datasets,
             n_jobs=n_jobs,
@@ -135,6 +140,9 @@ def reproduce(
             results=results,
             listener=listener("convergence"),
         )
+        files.text("convergence.csv", _convergence_csv(curves))
+        for data in dict.fromkeys(data for data, _ in curves):
+            files.figure(f"convergence-{data}.png", partial(_plot_convergence, data, curves))
         growths = [
             time_growth(
                 dataset,
@@ -145,52 +153,32 @@ def reproduce(
                 results=results,
                 listener=listener(f"times on {dataset.name}"),
             )
-            for dataset in ([datasets[-1]] if large is None else [datasets[-1], large])
+            for dataset in timed
         ]
-    rows = summarise(runs)
-    files = [
-        _text(folder / "table.md", as_markdown(rows) + _NOTE.format(repeats=repeats)),
-        _text(folder / "table.csv", as_csv(rows)),
-        _text(folder / "convergence.csv", _convergence_csv(curves)),
-        _text(folder / "times.csv", _times_csv(growths)),
-        *_significance(folder, runs, rows),
-        _figure(folder / "table.png", partial(plot_comparison, rows)),
-        *(
-            _figure(
-                folder / f"convergence-{_file_name(data)}.png",
-                partial(_plot_convergence, data, curves),
-            )
-            for data in dict.fromkeys(data for data, _ in curves)
-        ),
-        *(
-            _figure(folder / f"times-{_file_name(growth.data)}.png", partial(_plot_times, growth))
-            for growth in growths
-            if len(growth.sizes) > 1 and not np.isnan(list(growth.seconds.values())).all()
-        ),
-    ]
-    return Reproduced(rows, files, slowest)
+    if growths:
+        files.text("times.csv", _times_csv(growths))
+    for growth in growths:
+        if len(growth.sizes) > 1 and not np.isnan(list(growth.seconds.values())).all():
+            files.figure(f"times-{growth.data}.png", partial(_plot_times, growth))
+    return Reproduced(rows, files.written, slowest)
 
 
-def _significance(folder: Path, runs: Sequence[Run], rows: Sequence[Row]) -> list[Path]:
+def _write_significance(files: Files, runs: Sequence[Run], rows: Sequence[Row]) -> None:
     """Write ranks and paired differences of the label-free runs, each method scaled its own way."""
     rows = [row for row in rows if not row.tuned and "normalize" not in row.params]
     runs = [run for run in runs if not run.tuned and "normalize" not in run.params]
     try:
         ranking = rank_methods(rows)
     except ValueError:
-        return []  # no data set in which any method ended with labels
+        return  # no data set in which any method ended with labels
     found = paired_differences(runs, "MMC") if "MMC" in ranking.ranks else []
     lines = list(ranking.ranks.items())
-    files = [
-        _text(folder / "ranks.csv", _csv(("method", "mean_rank_nmi"), lines)),
-        _text(
-            folder / "differences.csv",
-            _csv([each.name for each in fields(Difference)], [astuple(each) for each in found]),
-        ),
-    ]
+    files.text("ranks.csv", _csv(("method", "mean_rank_nmi"), lines))
+    heads = [each.name for each in fields(Difference)]
+    files.text("differences.csv", _csv(heads, [astuple(each) for each in found]))
     if len(ranking.ranks) > 2 and len(ranking.data) > 1:
         draw = partial(plot_critical_difference, ranking.ranks, ranking.critical_difference)
-        files.append(_figure(folder / "ranks.png", draw))
+        files.figure("ranks.png", draw)
     if found:
         most = max(each.n_sets for each in found)
         intervals = {
@@ -204,12 +192,7 @@ def _significance(folder: Path, runs: Sequence[Run], rows: Sequence[Row]) -> lis
         draw = partial(
             plot_paired_differences, intervals, xlabel="NMI of MMC less that of the method"
         )
-        files.append(_figure(folder / "differences.png", draw))
-    return files
-
-
-def _file_name(data: str) -> str:
-    return re.sub(r"[^\w.-]+", "_", data)[:80]
+        files.figure("differences.png", draw)
 
 
 def _sizes(dataset: Dataset) -> list[int]:
@@ -277,19 +260,3 @@ def _csv(heads: Sequence[str], lines: Sequence[Sequence[object]]) -> str:
     writer.writerow(heads)
     writer.writerows(lines)
     return text.getvalue()
-
-
-def _text(path: Path, text: str) -> Path:
-    with whole_file(path) as file:
-        file.write(text.encode())
-    return path
-
-
-def _figure(path: Path, draw: Callable[[], Any]) -> Path:
-    from matplotlib import pyplot
-
-    figure = draw().figure
-    with whole_file(path) as file:
-        figure.savefig(file, format="png", dpi=150, bbox_inches="tight")
-    pyplot.close(figure)
-    return path
