@@ -1,11 +1,9 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.sparse.linalg import aslinearoperator
 from scipy.spatial.distance import cdist
 
 from manyview.baselines import distances, graphs
-from manyview.baselines import eigenvectors as eigen
 
 
 def rows(n=40, d=6, seed=0):
@@ -15,57 +13,6 @@ def rows(n=40, d=6, seed=0):
 def thinned(n=40, d=30, seed=0):
     rng = np.random.default_rng(seed)
     return sp.csr_array(rng.standard_normal((n, d)) * (rng.random((n, d)) < 0.2))
-
-
-def projector(vectors):
-    return vectors @ vectors.T
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(0)
-
-
-class TestDistances:
-    @pytest.mark.parametrize("X", [rows(), thinned(), 1e6 + rows()])
-    def test_those_of_scipy(self, X):
-        dense = X.toarray() if sp.issparse(X) else X
-        np.testing.assert_allclose(
-            graphs.squared_distances(X), cdist(dense, dense, "sqeuclidean"), atol=1e-9
-        )
-
-    def test_well_filled_columns_of_sparse_rows(self):
-        mixed = np.hstack([thinned().toarray(), 50 + rows()])
-        np.testing.assert_allclose(
-            graphs.squared_distances(sp.csr_array(mixed)), cdist(mixed, mixed, "sqeuclidean")
-        )
-        centred = mixed - mixed.mean(axis=0)
-        for X in (mixed, sp.csr_array(mixed)):
-            np.testing.assert_allclose(graphs.gram_matrix(X), centred @ centred.T, atol=1e-10)
-
-    def test_duplicates_are_at_distance_zero(self):
-        X = np.repeat(rows(5) * 1e3 + 7, 3, axis=0)
-        squares = graphs.squared_distances(X)
-        same = np.arange(15)[:, None] // 3 == np.arange(15) // 3
-        assert (squares[same] == 0).all()
-        assert (squares[~same] > 0).all()
-
-    @pytest.mark.parametrize("far", [1e8, 1e12])
-    def test_one_row_far_off_does_not_blur_the_others(self, far):
-        X = np.vstack([rows(), np.full((1, 6), far)])
-        np.testing.assert_allclose(
-            graphs.squared_distances(X)[:40, :40], graphs.squared_distances(rows()), rtol=1e-6
-        )
-
-    def test_of_neighbours_that_tie_the_first_ones_are_taken(self):
-        X = np.random.default_rng(0).integers(0, 2, (50, 5)).astype(float)
-        expected, _ = distances.nearest_rows(X, 6)
-        squares = cdist(X, X, "sqeuclidean")
-        np.fill_diagonal(squares, np.inf)
-        exact = np.argsort(squares, axis=1, kind="stable")[:, :6]
-        assert [set(row) for row in expected] == [set(row) for row in exact]
-        for other in (sp.csr_array(X), X[:, ::-1], X * (1 / 3)):
-            np.testing.assert_array_equal(distances.nearest_rows(other, 6)[0], expected)
 
 
 class TestWidth:
@@ -136,7 +83,7 @@ class TestNeighbourGraph:
 class TestAdaptiveGraph:
     def test_weights_before_symmetry_sum_to_one(self):
         X = rows()
-        squares = np.sort(graphs.squared_distances(X), axis=1)[:, 1:7]
+        squares = np.sort(distances.squared_distances(X), axis=1)[:, 1:7]
         weights = (squares[:, 5:] - squares[:, :5]) / (5 * squares[:, 5] - squares[:, :5].sum(1))[
             :, None
         ]
@@ -144,7 +91,7 @@ class TestAdaptiveGraph:
         graph = graphs.pkn_graph(X, 5)
         assert graph.sum() == pytest.approx(40)
         assert abs(graph - graph.T).max() == 0
-        nearest = np.argsort(graphs.squared_distances(X)[0])[1]
+        nearest = np.argsort(distances.squared_distances(X)[0])[1]
         back = graphs.pkn_graph(X, 5)[0, nearest]
         assert back >= 0.5 * weights[0, 0] - 1e-12
 
@@ -184,71 +131,3 @@ class TestLaplacian:
         laplacian = graphs.normalized_laplacian(kind(graph))
         laplacian = laplacian.toarray() if sp.issparse(laplacian) else laplacian
         np.testing.assert_allclose(laplacian, [[1, -1, 0], [-1, 1, 0], [0, 0, 1]])
-
-
-class TestEigenvectors:
-    @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array, aslinearoperator])
-    def test_iteration_and_reduction_agree(self, kind, rng, monkeypatch):
-        L = graphs.normalized_laplacian(graphs.knn_graph(rows(200), 8).toarray())
-        values, vectors = np.linalg.eigh(L)
-        monkeypatch.setattr(eigen, "_DENSE", 50)
-        monkeypatch.setattr(eigen, "_DENSE_OF_SPARSE", 50)
-        monkeypatch.setattr(eigen, "_DENSE_OPERATOR", 50)
-        smallest = graphs.smallest_eigenvectors(kind(L), 4, rng)
-        np.testing.assert_allclose(projector(smallest), projector(vectors[:, :4]), atol=1e-9)
-        np.testing.assert_allclose(np.diag(smallest.T @ L @ smallest), values[:4], atol=1e-9)
-        largest = graphs.largest_eigenvectors(kind(L), 4, rng, v0=vectors[:, -1])
-        np.testing.assert_allclose(np.diag(largest.T @ L @ largest), values[:-5:-1], atol=1e-9)
-
-    @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-    @pytest.mark.parametrize("k", [2, 4, 6])
-    def test_no_copy_of_a_multiple_eigenvalue_is_missed(self, kind, k, rng, monkeypatch):
-        sizes = [90, 70, 60, 1]
-        blocks = [graphs.knn_graph(rows(n, seed=n), 6) if n > 1 else [[0.0]] for n in sizes]
-        L = graphs.normalized_laplacian(sp.block_diag(blocks, format="csr"))
-        order = rng.permutation(sum(sizes))
-        L = L[order][:, order].toarray()
-        monkeypatch.setattr(eigen, "_DENSE", 50)
-        monkeypatch.setattr(eigen, "_DENSE_OF_SPARSE", 50)
-        vectors = graphs.smallest_eigenvectors(kind(L), k, rng)
-        np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-10)
-        expected = np.linalg.eigvalsh(L)[:k].sum()
-        assert np.trace(vectors.T @ L @ vectors) == pytest.approx(expected, abs=1e-8)
-        if k == 2:  # of three null vectors, those of the largest components
-            component = np.repeat(range(4), sizes)[order]
-            assert np.abs(vectors[component >= 2]).max() == 0
-
-    def test_same_seed_same_vectors(self, monkeypatch):
-        monkeypatch.setattr(eigen, "_DENSE", 50)
-        monkeypatch.setattr(eigen, "_DENSE_OF_SPARSE", 50)
-        L = graphs.normalized_laplacian(graphs.knn_graph(rows(150), 6))
-        first, second = (
-            graphs.smallest_eigenvectors(L, 3, np.random.default_rng(4)) for _ in range(2)
-        )
-        np.testing.assert_array_equal(first, second)
-
-    @pytest.mark.parametrize("n_blocks", [5, 40])
-    def test_an_operator_with_a_multiple_eigenvalue(self, n_blocks, rng, monkeypatch):
-        monkeypatch.setattr(eigen, "_DENSE_OPERATOR", 50)
-        block = np.full((12, 12), 1 / 12)
-        S = sp.block_diag([sp.coo_array(block)] * n_blocks + [0.5 * np.eye(30)], format="csr")
-        operator = aslinearoperator(S)
-        vectors = graphs.largest_eigenvectors(operator, n_blocks, rng)
-        np.testing.assert_allclose(S @ vectors, vectors, atol=1e-6)
-        np.testing.assert_allclose(vectors.T @ vectors, np.eye(n_blocks), atol=1e-8)
-
-    def test_all_of_them(self, rng):
-        L = graphs.normalized_laplacian(graphs.knn_graph(rows(8), 3))
-        vectors = graphs.smallest_eigenvectors(L, 8, rng)
-        np.testing.assert_allclose(vectors.T @ vectors, np.eye(8), atol=1e-12)
-
-
-class TestMemory:
-    def test_too_much_is_refused_with_its_bytes(self):
-        graphs.refuse_beyond(100.0, method="SEC", n_samples=3, limit=100)
-        with pytest.raises(ValueError, match="SEC on 3 samples needs"):
-            graphs.refuse_beyond(101, method="SEC", n_samples=3, limit=100)
-
-    def test_half_of_the_memory_by_default(self):
-        with pytest.raises(ValueError, match="GiB"):
-            graphs.refuse_beyond(1e18, method="SEC", n_samples=3)

@@ -7,7 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from manyview.baselines import rmkmc as module
-from manyview.baselines.rmkmc import RMKMC, squared_distances, weighted_centres
+from manyview.baselines.rmkmc import RMKMC, distances_to_centres, weighted_centres
 from manyview.datasets import make_views, read_views
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 
@@ -117,11 +117,11 @@ class TestObjective:
 
 
 class TestLimits:
-    def test_squared_distances_without_weights_are_lloyds_steps(self):
+    def test_distances_to_centres_without_weights_are_lloyds_steps(self):
         view = noisy(n=120)[0]
         kmeans = KMeans(4, n_init=1, tol=0.0, random_state=0).fit(view)
         centres = weighted_centres(view, kmeans.labels_, np.ones(120), 4)
-        distances = squared_distances(view, (view**2).sum(axis=1), centres)
+        distances = distances_to_centres(view, (view**2).sum(axis=1), centres)
         np.testing.assert_array_equal(distances.argmin(axis=1), kmeans.labels_)
         assert distances.min(axis=1).sum() == pytest.approx(kmeans.inertia_)
 

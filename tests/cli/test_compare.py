@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import psutil
 import pytest
 from typer.testing import CliRunner
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from manyview import as_views
 from manyview.cli import live
 from manyview.cli.app import app
+from manyview.cli.compare import methods_named
 from manyview.datasets import make_views, write_views
 from manyview.experiment import METHODS, read_runs
 from manyview.experiment.tasks import Task
@@ -49,6 +51,25 @@ def test_table_and_json(data, tmp_path):
         ("AMGL", "default", 1),
     ]
     assert all(0 <= r["scores"]["acc"] <= 1 for r in runs)
+
+
+def test_all_stand_beside_others(data):
+    names = [method.name for method in methods_named("k-means, all,MMC")]
+    assert names == ["k-means", *METHODS]
+
+
+def test_a_folder_with_columns_of_its_own(tmp_path):
+    views, y = make_views(60, 3, (6, 5), random_state=0)
+    for name, X in zip(views.names, views.arrays, strict=True):
+        frame = pd.DataFrame(X).add_prefix("f").assign(who=[f"p{n}" for n in range(60)])
+        frame.to_csv(tmp_path / f"{name}.csv", index=False)
+    frame = pd.DataFrame({"who": [f"p{n}" for n in range(60)], "site": 0, "kind": y})
+    frame.to_csv(tmp_path / "labels.csv", index=False)
+    given = [tmp_path, "--methods", "k-means", "--repeats", 1]
+    assert run(*given, "--id-column", "who").exit_code == 2
+    result = run(*given, "--id-column", "who", "--classes", "kind")
+    assert result.exit_code == 0, result.output
+    assert "100.0" in result.stdout
 
 
 def test_how_views_are_scaled_stands_in_the_row(data):

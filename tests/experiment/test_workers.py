@@ -1,4 +1,6 @@
 import multiprocessing
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -7,6 +9,7 @@ from collections import deque
 from dataclasses import replace
 
 import psutil
+import pytest
 
 from manyview import KCTD, RMKMC, SEC
 from manyview.datasets import Dataset, make_views, write_views
@@ -154,3 +157,17 @@ def test_a_run_that_ended_in_time_counts_though_nobody_listened(monkeypatch):
         found.append(run)
         time.sleep(1.0)
     assert [(run.seed, run.error) for run in found] == [(0, ""), (1, "")]
+
+
+def test_an_interrupt_while_a_process_starts_comes_once_it_has():
+    order = []
+    with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - what follows it is what counts
+        with workers._interrupts_held():
+            # to another thread, as one that shows progress, where it is not held back
+            thread = threading.Thread(target=lambda: os.kill(os.getpid(), signal.SIGINT))
+            thread.start()
+            thread.join()
+            order.append("started")
+        order.append("never")
+    assert order == ["started"]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -1,5 +1,6 @@
 """What is refused of a checkpoint, what is done where it is damaged, and how it is written."""
 
+import errno
 import json
 import os
 import warnings
@@ -258,6 +259,20 @@ class TestWriting:
         found = fitted(views, checkpoint=path)
         np.testing.assert_array_equal(found.labels_, whole.labels_)
         np.testing.assert_allclose(found.objective_, whole.objective_, rtol=1e-9)
+
+    def test_a_disk_that_is_full_costs_a_checkpoint_and_not_the_fit(self, path, monkeypatch):
+        views = made()
+        whole = fitted(views)
+
+        def full(*args, **options):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(np, "savez", full)
+        told = rf"checkpoint '{path}' could not be written after \d+ sweeps: No space left"
+        with pytest.warns(UserWarning, match=told):
+            found = fitted(views, checkpoint=path)
+        np.testing.assert_array_equal(found.labels_, whole.labels_)
+        assert not list(path.parent.iterdir())
 
     def test_another_fit_that_begins_meanwhile_does_no_harm(self, path, monkeypatch):
         made_whole = checkpoint_file._copy

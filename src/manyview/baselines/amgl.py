@@ -11,8 +11,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyview.baselines.eigenvectors import smallest_eigenvectors
 from manyview.baselines.embedding import EmbeddingClusterer
-from manyview.baselines.graphs import normalized_laplacian, pkn_graph, smallest_eigenvectors
+from manyview.baselines.graphs import normalized_laplacian, pkn_graph
 from manyview.baselines.scaling import scaled_arrays
 from manyview.iterate import iterate, warn_if_early
 from manyview.linalg.embedding import unit_rows

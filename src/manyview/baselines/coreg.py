@@ -16,7 +16,8 @@ from manyview.baselines.eigenvectors import (
     symmetric_operator,
 )
 from manyview.baselines.embedding import EmbeddingClusterer
-from manyview.baselines.graphs import rbf_kernel, refuse_beyond
+from manyview.baselines.graphs import rbf_kernel
+from manyview.baselines.memory import refuse_beyond
 from manyview.baselines.per_view import strength_per_view
 from manyview.baselines.scaling import scaled_arrays
 from manyview.iterate import iterate, warn_if_early
@@ -78,7 +79,8 @@ class CoRegSC(EmbeddingClusterer):
     view_embeddings_ : list of ndarray of shape (n_samples, n_clusters)
         U_v.
     objective_ : ndarray of shape (n_iter_,)
-        The objective after every sweep; it does not fall.
+        The objective after every sweep; it does not fall. In the centroid form
+        ``embedding_`` is found anew from the last U_v, for which it is a little higher still.
     n_iter_ : int
         Number of sweeps.
     n_views_, n_features_in_, view_names_, feature_names_in_

@@ -1,4 +1,4 @@
-"""Kernels, neighbour graphs and Laplacians, and their eigenvectors: what spectral methods share."""
+"""Kernels, neighbour graphs and Laplacians: what spectral methods share."""
 
 from __future__ import annotations
 
@@ -12,25 +12,17 @@ import scipy.sparse as sp
 from manyview.baselines.distances import (
     ROUNDING,
     distance_blocks,
-    gram_matrix,
     nearest_rows,
     squared_distances,
 )
-from manyview.baselines.eigenvectors import largest_eigenvectors, smallest_eigenvectors
-from manyview.baselines.memory import refuse_beyond
 from manyview.views import Array
 
 __all__ = [
-    "gram_matrix",
     "knn_graph",
-    "largest_eigenvectors",
     "median_width",
     "normalized_laplacian",
     "pkn_graph",
     "rbf_kernel",
-    "refuse_beyond",
-    "smallest_eigenvectors",
-    "squared_distances",
 ]
 
 Matrix = npt.NDArray[np.floating[Any]]

@@ -9,12 +9,13 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
-from manyview.baselines.graphs import rbf_kernel, refuse_beyond
+from manyview.baselines.graphs import rbf_kernel
 from manyview.baselines.kernel_decomposition import (
     decompose_admm,
     decompose_lbfgs,
     with_unit_columns,
 )
+from manyview.baselines.memory import refuse_beyond
 from manyview.baselines.scaling import scaled_arrays
 from manyview.iterate import warn_if_early
 from manyview.linalg.partition import cluster_rows

@@ -273,7 +273,7 @@ def weighted_centres(rows: Array, labels: Labels, weights: Floats, n_clusters: i
     return np.asarray(centres.toarray() if sp.issparse(centres) else centres)
 
 
-def squared_distances(rows: Array, square_norms: Floats, centres: Floats) -> Floats:
+def distances_to_centres(rows: Array, square_norms: Floats, centres: Floats) -> Floats:
     """Return the squared distance of every row to every centre."""
     distances = np.asarray(rows @ centres.T)
     distances *= -2.0
@@ -300,7 +300,7 @@ def _assigned(
     for view, centre, weights, coefficient in zip(
         views, centres, sample_weights, coefficients, strict=True
     ):
-        distances.append(squared_distances(view.rows, view.square_norms, centre))
+        distances.append(distances_to_centres(view.rows, view.square_norms, centre))
         cost += (coefficient * weights)[:, None] * distances[-1]
     labels = cost.argmin(axis=1)
     own_cost = cost[everyone, labels]
@@ -352,7 +352,7 @@ def _seeded_start(views: Sequence[_View], n_clusters: int, rng: np.random.Genera
         distance = np.zeros(n_samples)
         for view in views:
             centre = _dense_row(view.rows, drawn)[None]
-            distance += squared_distances(view.rows, view.square_norms, centre)[:, 0]
+            distance += distances_to_centres(view.rows, view.square_norms, centre)[:, 0]
         distance[drawn] = 0.0
         labels[distance < nearest] = k
         nearest = np.minimum(nearest, distance)

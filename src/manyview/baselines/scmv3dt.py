@@ -12,8 +12,10 @@ import scipy.linalg
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyview.baselines.eigenvectors import smallest_eigenvectors
 from manyview.baselines.embedding import EmbeddingClusterer
-from manyview.baselines.graphs import normalized_laplacian, refuse_beyond, smallest_eigenvectors
+from manyview.baselines.graphs import normalized_laplacian
+from manyview.baselines.memory import refuse_beyond
 from manyview.baselines.scaling import scaled_arrays
 from manyview.baselines.self_expression import gram_tensor, largest_sparsity, self_expression
 from manyview.iterate import warn_if_early
@@ -100,7 +102,8 @@ class SCMV3DT(EmbeddingClusterer):
     signs of the scores matter as well, since components of different views are multiplied, and
     nothing in the data says which are right; each component takes the sign with which the scores
     of all samples, the same in every view, sum to a positive number. Labels can differ much
-    between choices; ``"pad"`` and ``"block"`` have none to make.
+    between choices, and where singular values are equal, as in views with copies of rows, rounding
+    makes one; ``"pad"`` and ``"block"`` have none to make.
 
     A view whose rows, once scaled, are all the same takes no part, unless all are such.
 
@@ -234,7 +237,7 @@ def leading_scores(X: Array, n_components: int) -> Matrix:
     """Return the first scores U S of the singular value decomposition of X, without centring.
 
     The entries of every column sum to a positive number or, where they are centred, the largest
-    is positive. Where X has a lower rank, columns of zeros fill up.
+    is positive. There are fewer columns where X has fewer rows or features.
     """
     wide = X.shape[1] > X.shape[0]
     square = X @ X.T if wide else X.T @ X
@@ -243,12 +246,11 @@ def leading_scores(X: Array, n_components: int) -> Matrix:
     kept = min(n_components, size)
     squares, vectors = scipy.linalg.eigh(square, subset_by_index=(size - kept, size - 1))
     squares, vectors = np.maximum(squares[::-1], 0.0), vectors[:, ::-1]
-    scores = np.zeros((X.shape[0], n_components))
-    scores[:, :kept] = vectors * np.sqrt(squares) if wide else X @ vectors
+    scores = np.asarray(vectors * np.sqrt(squares) if wide else X @ vectors)
     # what is left of a singular value that rounding alone makes positive has no direction
-    scores[:, :kept][:, squares <= 1e-13 * squares[0]] = 0.0
+    scores[:, squares <= 1e-13 * squares[0]] = 0.0
     sums = scores.sum(axis=0)
-    peaks = scores[np.abs(scores).argmax(axis=0), np.arange(n_components)]
+    peaks = scores[np.abs(scores).argmax(axis=0), np.arange(kept)]
     centred = np.abs(sums) <= 1e-8 * np.abs(scores).sum(axis=0)
     return scores * np.where(np.where(centred, peaks, sums) < 0, -1.0, 1.0)
 

@@ -14,14 +14,11 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyview.baselines.distances import gram_matrix
+from manyview.baselines.eigenvectors import smallest_eigenvectors
 from manyview.baselines.embedding import EmbeddingClusterer
-from manyview.baselines.graphs import (
-    gram_matrix,
-    knn_graph,
-    normalized_laplacian,
-    refuse_beyond,
-    smallest_eigenvectors,
-)
+from manyview.baselines.graphs import knn_graph, normalized_laplacian
+from manyview.baselines.memory import refuse_beyond
 from manyview.baselines.rotation import rotate_to_labels
 from manyview.baselines.scaling import beside, column_scales, scaled_arrays
 from manyview.linalg.partition import Labels, cluster_rows, without_empty
@@ -95,8 +92,9 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer)
     -----
     Up to 3000 samples, or with at least as many features as samples, matrices of samples by
     samples are formed: about 40 n^2 bytes, refused beforehand beyond half of the memory. With
-    more samples than that and fewer features, memory is that of the data, the graph and 24 D^2
-    bytes. Sparse views stay sparse. With more features than samples and a small gamma the linear
+    more samples than that and fewer features, memory is that of the data, the graph, 24 D^2 bytes
+    and the distances of up to 10,000 samples, 400 MB, of which the width of the weights is the
+    median. Sparse views stay sparse. With more features than samples and a small gamma the linear
     function fits any F, and its term does nothing.
 
     `predict` gives a sample the cluster whose centre is nearest to its linear embedding;

@@ -146,9 +146,10 @@ def gram_tensor(arrays: Sequence[Array], *, separate: bool) -> Tensor:
 
 def largest_sparsity(gram: Tensor) -> float:
     """Return lam_s,max: from it on every coefficient is zero, without a low-rank term too."""
-    tubes = np.sqrt(np.sum(gram**2, axis=0))
+    peak = float(np.abs(gram).max()) or 1.0  # whose square may be beyond all numbers
+    tubes = np.sqrt(np.sum((gram / peak) ** 2, axis=0))
     np.fill_diagonal(tubes, 0.0)
-    return float(tubes.max())
+    return peak * float(tubes.max())
 
 
 def shrunk_tubes(tensor: Tensor, by: float, first: int = 0) -> tuple[Tensor, float]:

@@ -12,7 +12,8 @@ from sklearn.cluster import KMeans, MiniBatchKMeans
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
-from manyview.baselines.graphs import knn_graph, normalized_laplacian, smallest_eigenvectors
+from manyview.baselines.eigenvectors import smallest_eigenvectors
+from manyview.baselines.graphs import knn_graph, normalized_laplacian
 from manyview.baselines.scaling import beside, scaled_arrays
 from manyview.linalg.embedding import unit_rows
 from manyview.linalg.partition import Labels, cluster_rows

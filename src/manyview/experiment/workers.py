@@ -112,8 +112,13 @@ class _Worker:
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, self.threads), daemon=True)
-        with _interrupts_held():
-            self._process.start()
+        try:
+            with _interrupts_held():
+                self._process.start()
+        except BaseException:
+            if self._process.pid is not None:
+                self.end()  # nobody else knows of it yet
+            raise
         theirs.close()
         self._has_data = self._warm = False
 
@@ -185,9 +190,34 @@ def _interrupts_held() -> Iterator[None]:
     resource_tracker.ensure_running()  # its start would let them through
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        yield
+        with _handlers_held():
+            yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _handlers_held() -> Iterator[None]:
+    """Put off what signals do here: other threads let them through, and this one acts on them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[tuple[int, Any]] = []
+    handlers = {
+        number: signal.signal(number, lambda *signalled: received.append(signalled))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        for came, frame in received[:1]:
+            handler = handlers[signal.Signals(came)]
+            if callable(handler):
+                handler(came, frame)
+            elif handler == signal.SIG_DFL:
+                signal.raise_signal(came)
 
 
 def _serve(connection: Connection, threads: int) -> None:

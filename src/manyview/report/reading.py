@@ -24,7 +24,7 @@ from manyview.report.features import (
 from manyview.report.placement import places
 from manyview.report.text import plotly_text
 
-__all__ = ["Mark", "Reading", "class_name", "fitted", "read"]
+__all__ = ["MOST_POINTS", "Mark", "Reading", "cluster_title", "fitted", "read"]
 
 MOST_POINTS = 5000
 MOST_CLASSES = 40
