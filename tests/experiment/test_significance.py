@@ -22,6 +22,10 @@ def made(scores, protocol="default", preprocessing="none"):
     ]
 
 
+def differ(runs):
+    return paired_differences(runs, "a", "ari")
+
+
 def table(n_sets=6, seed=0):
     rng = np.random.default_rng(seed)
     return {
@@ -34,6 +38,12 @@ class TestRanks:
     def test_the_best_has_rank_one_and_ties_share(self):
         runs = made({"x": {"a": [0.9], "b": [0.5], "c": [0.5]}})
         assert rank_methods(summarise(runs)).ranks == {"a": 1.0, "b": 2.5, "c": 2.5}
+
+    def test_a_score_that_a_run_has_not(self):
+        runs = made({"x": {"a": [0.9], "b": [0.5]}})
+        for compared in (lambda: rank_methods(summarise(runs), "ari"), lambda: differ(runs)):
+            with pytest.raises(ValueError, match="score='ari'; a run has nmi_geometric"):
+                compared()
 
     def test_rounding_tells_nobody_apart(self):
         almost = np.nextafter(1.0, 0.0)

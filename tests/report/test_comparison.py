@@ -1,5 +1,7 @@
 from dataclasses import replace
 
+import pytest
+
 from manyview.report.comparison import COLUMNS, standings
 from manyview.report.text import MISSING
 
@@ -26,6 +28,11 @@ def test_figures_that_look_the_same_are_best_together(plain, runs_of):
 def test_a_line_has_a_cell_for_every_column_but_its_name(plain, runs_of):
     (standing,) = standings(runs_of(plain))
     assert {len(line.cells) for line in standing.lines} == {len(COLUMNS) - 1}
+
+
+def test_a_score_that_is_shown_and_not_there(plain, runs_of):
+    with pytest.raises(ValueError, match="a run of SEC on 'plain' has no score 'nmi_geometric'"):
+        standings(runs_of(plain, methods=("SEC",), scores={"acc": 0.5}))
 
 
 def test_failed_runs_are_counted_with_their_reason(plain, runs_of):

@@ -146,7 +146,8 @@ def compare_files(
             from manyview.report import write_report  # plotly takes a while to import
 
             sessions = results.sessions if results else None
-            write_report(outputs.report, runs, datasets, sessions=sessions)
+            with _told_on_interrupt(kept):
+                write_report(outputs.report, runs, datasets, sessions=sessions)
     if not any(row.n_runs for row in rows):
         raise ValueError("every run failed, for the reasons above")
 

@@ -244,11 +244,9 @@ def _reader(path: Path) -> Callable[..., Dataset]:
 def _suffix(path: Path, known: dict[str, Any]) -> str:
     suffix = path.suffix.lower()
     if suffix not in known:
-        raise ValueError(
-            f"{path} has suffix {path.suffix!r}; expected {_known(known)}"
-            if suffix
-            else f"{path} has no suffix; expected {_known(known)}"
-        )
+        given = f"suffix {path.suffix!r}" if suffix else "no suffix"
+        hint = ". It is one view: as anndata's object, MMC takes it" if suffix == ".h5ad" else ""
+        raise ValueError(f"{path} has {given}; expected {_known(known)}{hint}")
     return suffix
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -88,9 +88,10 @@ def rank_methods(rows: Sequence[Row], score: str = "nmi_geometric") -> Ranking:
     Raises
     ------
     ValueError
-        If rows are of several protocols, or all methods were run on no data set.
+        If rows are of several protocols or lack the score, or all methods were run on no data set.
     """
     _check_one_protocol(rows)
+    _check_score((row.mean for row in rows), score)
     methods = list(dict.fromkeys(row.method for row in rows))
     cells = {
         (row.method, row.data): round(row.mean[score], _DIGITS) if row.n_runs else -np.inf
@@ -175,6 +176,7 @@ def paired_differences(
         In the order in which the others appear; those that share no run with it are left out.
     """
     _check_one_protocol(runs)
+    _check_score((run.scores for run in runs), score)
     rng = np.random.default_rng(seed)
     names = list(dict.fromkeys(run.method for run in runs))
     if method not in names:
@@ -226,6 +228,12 @@ def _resampled(gaps: Sequence[Floats], count: int, rng: np.random.Generator) -> 
             (places,) = np.nonzero(drawn == at)
             total[places] += gap[rng.integers(gap.size, size=(places.size, gap.size))].mean(axis=1)
     return total / len(gaps)
+
+
+def _check_score(found: Iterable[Mapping[str, float]], score: str) -> None:
+    for scores in found:
+        if scores and score not in scores:
+            raise ValueError(f"score={score!r}; a run has {', '.join(scores)}")
 
 
 def _check_one_protocol(items: Sequence[Row] | Sequence[Run]) -> None:

@@ -113,6 +113,12 @@ def standings(runs: Sequence[Run]) -> list[Standing]:
     """
     groups: dict[_Key, list[Run]] = {}
     for run in runs:
+        lacking = [score for score in SCORES if run.scores and score not in run.scores]
+        if lacking:
+            raise ValueError(
+                f"a run of {run.method} on {run.data!r} has no score {lacking[0]!r}; a report "
+                f"shows {', '.join(SCORES)}"
+            )
         groups.setdefault(_key(run), []).append(run)
     by_data: dict[str, list[Row]] = {}
     for row in summarise(runs):
