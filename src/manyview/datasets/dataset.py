@@ -32,6 +32,14 @@ class Dataset:
         What the set is called.
     sample_ids : ndarray of str of shape (n_samples,), or None
         What the source calls each sample.
+
+    Examples
+    --------
+    >>> from manyview import as_views
+    >>> data = Dataset(as_views({"text": [[1.0, 2.0], [0.0, 3.0]]}), np.array([0, 1]), name="two")
+    >>> data
+    Dataset('two', Views(2 samples; text: 2 x float64), 2 classes)
+    >>> views, y = data
     """
 
     views: Views
