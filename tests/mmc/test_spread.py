@@ -60,7 +60,7 @@ class TestSpread:
 
     @pytest.mark.parametrize("n", [1, 2])
     def test_of_hardly_any_rows_is_none(self, X, n):
-        assert spread_in(X[:n]) == 0.0
+        assert spread_in(X[:n]) == pytest.approx(0.0, abs=1e-12)
 
     def test_of_rows_that_are_equal_is_none(self):
         assert spread_in(np.ones((20, 3))) == pytest.approx(0.0, abs=1e-12)

@@ -48,8 +48,11 @@ def spread_of(
     places = places[np.linspace(0, places.size - 1, min(places.size, most)).astype(np.intp)]
     like = view.x.data if is_sparse(view.x) else view.x
     rows = prepared(view.take(placed_like(places, like)), columns, widths)
-    cosines = to_numpy(cosines_of(rows, rows)).astype(np.float64, copy=False)
-    return float(np.std(cosines[np.triu_indices(places.size, 1)]))
+    cosines = to_numpy(cosines_of(rows, rows)).astype(np.float64)
+    pairs = places.size * (places.size - 1)
+    cosines -= (cosines.sum() - np.trace(cosines)) / pairs
+    np.fill_diagonal(cosines, 0.0)
+    return float(np.linalg.norm(cosines) / np.sqrt(pairs))
 
 
 def evened(spreads: Sequence[float]) -> list[float]:
