@@ -377,7 +377,7 @@ def test_tables_of_other_kinds_are_warned_of(folder, name):
 def test_links_to_nothing_are_warned_of(folder):
     made = folder(text=TEXT)
     (made / "image.csv").symlink_to(made / "nowhere.csv")
-    with pytest.warns(UserWarning, match=r"'image\.csv' left out"):
+    with pytest.warns(UserWarning, match=r"'image\.csv' left out, as a link to nothing"):
         assert len(read_views(made).views) == 1
 
 
@@ -395,7 +395,7 @@ def test_columns_of_true_and_false_are_numbers(folder):
 
 
 def test_numbers_among_true_and_false_are_refused(folder):
-    with pytest.raises(ValueError, match=r"text\.csv: column 'male' holds '7'"):
+    with pytest.raises(ValueError, match=r"column 'male' holds '7' in line 3; expected true or"):
         read_views(folder(text="id,male\na,True\nb,7\n"))
 
 
@@ -404,3 +404,9 @@ def test_compressed_tables_are_warned_of(folder):
     (made / "image.csv_gz").rename(made / "image.csv.gz")
     with pytest.warns(UserWarning, match=r"'image\.csv\.gz' left out, as compressed"):
         assert len(read_views(made).views) == 1
+
+
+def test_a_letter_that_is_not_utf8_far_down(folder):
+    lines = [f"p{n},{n}\n".encode() for n in range(9000)]
+    with pytest.raises(ValueError, match=r"column 'id' is not UTF-8.*save it as CSV in UTF-8"):
+        read_views(folder(text=b"id,x\n" + b"".join(lines) + b"caf\xe9,1\n"))

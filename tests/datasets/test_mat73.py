@@ -142,18 +142,28 @@ def test_what_does_not_hang_together(path, write_mat73, change, message):
 def test_arrays_that_another_program_wrote_in_the_same_layout(path, dtype):
     X = np.random.default_rng(0).integers(2, size=(8, 3)).astype(dtype)
     with h5py.File(path, "w") as file:
-        file["X1"], file["X2"], file["y"] = X.T, np.eye(8), np.arange(8)[None] % 2
-        file["name"] = "a string is left out"
+        file["X1"], file["X2"], file["y"] = X.T, np.eye(8), np.arange(8) % 2
     found = read_views(path)
     assert found.views.names == ("X1", "X2")
     np.testing.assert_array_equal(found.views.arrays[0], X)
     np.testing.assert_array_equal(found.y, np.arange(8) % 2)
 
 
+def test_what_another_program_wrote_otherwise_is_warned_of(path):
+    with h5py.File(path, "w") as file:
+        file.create_group("X1")["data"] = np.ones(3)
+        file["X2"] = np.eye(8)
+    with pytest.warns(UserWarning, match="'X1' is left out: it is no array of numbers"):
+        assert read_views(path).views.names == ("X2",)
+
+
 def test_an_hdf5_file_of_another_program(path):
     with h5py.File(path, "w") as file:
         file.create_group("weights")["of"] = np.eye(3)
-    with pytest.raises(ValueError, match="no views found among 'weights'"):
+    with (
+        pytest.raises(ValueError, match="no views found among 'weights'"),
+        pytest.warns(UserWarning, match="'weights' is left out"),
+    ):
         read_views(path)
 
 

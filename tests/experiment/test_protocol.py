@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manyview.datasets import Dataset, make_views
-from manyview.experiment import Limits, Listener, Method, ResultsFile, compare, summarise
+from manyview.experiment import METHODS, Limits, Listener, Method, ResultsFile, compare, summarise
 from manyview.experiment.tasks import Task, perform
 
 EASY = make_views(60, 3, (6, 5), random_state=0)
@@ -269,3 +269,13 @@ def test_limits_want_processes():
     with pytest.raises(ValueError, match="limits with n_jobs=None: a run in this process"):
         compare([METHOD], [DATA], repeats=1, limits=Limits(seconds=1.0))
     assert compare([METHOD], [DATA], repeats=1, limits=Limits())[0].scores
+
+
+def test_runs_of_a_file_that_does_not_say_how_many_samples_they_are_of(tmp_path):
+    file = tmp_path / "runs.jsonl"
+    fox = Dataset(DATA.views, DATA.y, name="fox")
+    for _ in range(2):
+        with ResultsFile(file) as results:
+            (row,) = summarise(compare([METHODS["RMKMC"]], [fox], repeats=1, results=results))
+        assert row.published is None  # another set of that name
+        file.write_text(file.read_text().replace('"n_samples": 60, ', ""))

@@ -171,3 +171,39 @@ def test_an_interrupt_while_a_process_starts_comes_once_it_has():
         order.append("never")
     assert order == ["started"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.parametrize("ignored", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_is_ignored_hides_no_other(ignored):
+    came = []
+    other = {signal.SIGINT: signal.SIGTERM, signal.SIGTERM: signal.SIGINT}[ignored]
+    before = {
+        ignored: signal.signal(ignored, signal.SIG_IGN),
+        other: signal.signal(other, lambda number, frame: came.append(number)),
+    }
+    try:
+        with workers._handlers_held():
+            signal.raise_signal(ignored)
+            signal.raise_signal(other)
+            assert not came
+        assert came == [other]
+        assert signal.getsignal(ignored) is signal.SIG_IGN
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def test_processes_that_cannot_be_started_again_leave_none_behind(monkeypatch):
+    launched = []
+    start = multiprocessing.context.SpawnProcess.start
+
+    def starting(process):
+        launched.append(process)
+        if len(launched) > 2:
+            raise OSError("no more of them")
+        start(process)
+
+    monkeypatch.setattr(multiprocessing.context.SpawnProcess, "start", starting)
+    with pytest.raises(OSError, match="no more of them"):
+        compare([SLOW], [LARGE_DATA], repeats=2, n_jobs=2, limits=Limits(seconds=0.5))
+    assert not multiprocessing.active_children()

@@ -80,14 +80,27 @@ class TestEvened:
         assert evened([0.0, 0.0]) == [1.0, 1.0]
 
 
-@pytest.mark.parametrize("n_features", [2, 4])
-def test_a_few_columns_of_noise_do_not_decide(n_features):
+def patients():
+    """240 in four groups: sixty genes and thirty proteins that show them."""
     rng = np.random.default_rng(0)
     y = rng.integers(4, size=240)
-    shown = np.kron(np.eye(4), np.full(5, 1.5))[y]  # five features a cluster
-    genes, proteins = (rng.standard_normal((240, d)) for d in (60, 30))
-    genes[:, :20] += shown
-    proteins[:, :20] += shown
-    noise = rng.standard_normal((240, n_features))
-    model = MMC(4, normalize="columns", random_state=0).fit([genes, proteins, noise])
+    views = [rng.standard_normal((240, d)) for d in (60, 30)]
+    for view in views:
+        view[:, :20] += np.kron(np.eye(4), np.full(5, 1.5))[y]  # five features a group
+    return views, y, rng
+
+
+def test_two_columns_of_noise_do_not_decide():
+    views, y, rng = patients()
+    model = MMC(4, normalize="columns", random_state=0)
+    model.fit([*views, rng.standard_normal((240, 2))])
     assert adjusted_rand(y, model.labels_) > 0.8
+
+
+def test_four_columns_that_know_one_group_do_not_decide():
+    views, y, rng = patients()
+    clinical = np.c_[rng.standard_normal((240, 3)), rng.integers(2, size=240)]
+    clinical[:, 0] += 1.25 * (y == 1)
+    clinical[:, 1] += 5.0 * (y == 0)
+    model = MMC(4, normalize="columns", random_state=0).fit([*views, clinical])
+    assert adjusted_rand(y, model.labels_) > 0.9

@@ -238,6 +238,10 @@ def _reader(path: Path) -> Callable[..., Dataset]:
             f"{path} is a single table; expected the folder that holds one for each view, or "
             + _known(_READERS)
         )
+    if path.suffix.lower() == ".h5ad":
+        raise ValueError(
+            f"{path} holds one view; read it with anndata, and give the objects to MMC"
+        )
     return _READERS[_suffix(path, _READERS)]
 
 
@@ -245,8 +249,7 @@ def _suffix(path: Path, known: dict[str, Any]) -> str:
     suffix = path.suffix.lower()
     if suffix not in known:
         given = f"suffix {path.suffix!r}" if suffix else "no suffix"
-        hint = ". It is one view: as anndata's object, MMC takes it" if suffix == ".h5ad" else ""
-        raise ValueError(f"{path} has {given}; expected {_known(known)}{hint}")
+        raise ValueError(f"{path} has {given}; expected {_known(known)}")
     return suffix
 
 

@@ -99,6 +99,9 @@ def _files(folder: Path) -> tuple[list[Path], Path | None]:
     unread = [file.name for file in inside if _seems_a_table(file)]
     if unread:
         warn_user(f"{folder}: {first_few(unread)} left out; views are .csv, .tsv or .parquet files")
+    broken = [file.name for file in inside if file.suffix.lower() in SUFFIXES and not file.exists()]
+    if broken:
+        warn_user(f"{folder}: {first_few(broken)} left out, as a link to nothing")
     of_labels = [file for file in tables if file.stem.lower() == "labels"]
     views = [file for file in tables if file not in of_labels]
     if not views:
@@ -123,12 +126,8 @@ def _hidden(file: Path) -> bool:
 
 def _seems_a_table(file: Path) -> bool:
     """Whether a file that is not read may have been meant as a view."""
-    if _hidden(file):
-        return False
-    if file.suffix.lower() in SUFFIXES:
-        return not file.exists()  # a link to nothing
     told = file.stem.lower().startswith(("readme", "license", "notes"))
-    return file.is_file() and file.suffix.lower() in _TABLES and not told
+    return file.suffix.lower() in _TABLES and file.is_file() and not (told or _hidden(file))
 
 
 def _id_column(columns: Mapping[str, Sequence[str]], wanted: str | None) -> str:

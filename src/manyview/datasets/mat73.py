@@ -19,6 +19,7 @@ import scipy.sparse as sp
 from manyview.datasets.extras import extra
 from manyview.datasets.hdf5 import attribute, content, is_group, member, opened, text
 from manyview.views.compressed import check_compressed
+from manyview.warn import warn_user
 
 __all__ = ["read_variables"]
 
@@ -75,8 +76,12 @@ class _Values:
         if "MATLAB_sparse" in item.attrs:
             return _sparse(item, kind)
         if is_group(item) or kind not in (*_NUMBERS, "char", "cell"):
+            if not kind:
+                warn_user(f"{item.name[1:]!r} is left out: it is no array of numbers")
             return _Other(kind or "of no MATLAB class")
         array = content(item)
+        if array.ndim == 1:  # MATLAB has none
+            array = array[None]
         if attribute(item, "MATLAB_empty", 0):
             # in place of its content, an empty array has its dimensions
             array = np.empty(tuple(int(side) for side in array.ravel())[::-1], dtype=array.dtype)

@@ -19,6 +19,7 @@ __all__ = ["SEPARATORS", "SUFFIXES", "column_names", "read_column", "read_table"
 SEPARATORS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*SEPARATORS, ".parquet")
 _LARGEST_BLOCK = 1 << 30
+_SAVE = "save it as CSV in UTF-8"
 
 Strings = npt.NDArray[np.str_]
 
@@ -146,8 +147,14 @@ def _told(message: str, columns: list[str]) -> str:
         return message
     value = re.search(r"invalid value (.*)", match[3], re.DOTALL)
     line = f" in line {match[2]}" if match[2] else ""
-    what = f"holds {value[1]}{line}; expected numbers" if value else match[3] + line
+    what = f"holds {value[1]}{line}; expected {_expected(match[3])}" if value else match[3] + line
+    if "invalid UTF8" in message:
+        what = f"is not UTF-8{line}; {_SAVE}"
     return f"column {columns[int(match[1])]!r} {what}"
+
+
+def _expected(message: str) -> str:
+    return "true or false, as in its first row" if "to bool" in message else "numbers"
 
 
 def _numbers(path: Path, read: Any, name: str, ids: Strings) -> npt.NDArray[Any]:
@@ -185,7 +192,7 @@ def _header(path: Path, separator: str) -> list[str]:
         with path.open(encoding="utf-8-sig", newline="") as file:
             header = next((row for row in csv.reader(file, delimiter=separator) if row), None)
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path.name}: not UTF-8 ({error}); save it as CSV in UTF-8") from error
+        raise ValueError(f"{path.name}: not UTF-8 ({error}); {_SAVE}") from error
     except csv.Error as error:
         raise ValueError(f"{path.name}: not a readable table of text ({error})") from error
     if header is None:

@@ -222,8 +222,12 @@ class _Plan:
 
     def found(self, tasks: Sequence[Task]) -> list[Run]:
         """Return the runs of tasks that were performed."""
-        # a file may hold the same data under another name
-        return [replace(self.runs[run.key], data=run.data) for task in tasks for run in task.runs()]
+        # a file may hold the same data under another name, and may not say how many they are
+        return [
+            replace(self.runs[run.key], data=run.data, n_samples=run.n_samples)
+            for task in tasks
+            for run in task.runs()
+        ]
 
     def untuned(
         self, cell: _Cell, seeds: tuple[int, ...], other_seeds: tuple[int, ...]

@@ -116,10 +116,10 @@ class _Worker:
             with _interrupts_held():
                 self._process.start()
         except BaseException:
-            if self._process.pid is not None:
-                self.end()  # nobody else knows of it yet
+            self.end()  # nobody else knows of it yet
             raise
-        theirs.close()
+        finally:
+            theirs.close()
         self._has_data = self._warm = False
 
     def _send(self, message: Any) -> None:
@@ -176,8 +176,9 @@ class _Worker:
             yield replace(run, error=reason)
 
     def end(self) -> None:
-        self._process.kill()
-        self._process.join()
+        if self._process.pid is not None:  # it may not have been to be started
+            self._process.kill()
+            self._process.join()
         self.connection.close()
 
 
@@ -202,22 +203,22 @@ def _handlers_held() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    received: list[tuple[int, Any]] = []
-    handlers = {
-        number: signal.signal(number, lambda *signalled: received.append(signalled))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
+    received: list[int] = []
+    # interrupts last, as they may come while the others are put back; None is of no Python's
+    held = [
+        (number, handler)
+        for number in (signal.SIGTERM, signal.SIGINT)
+        if (handler := signal.getsignal(number)) is not None
+    ]
+    for number, _ in held:
+        signal.signal(number, lambda came, frame: received.append(came))
     try:
         yield
     finally:
-        for number, handler in handlers.items():
+        for number, handler in held:
             signal.signal(number, handler)
-        for came, frame in received[:1]:
-            handler = handlers[signal.Signals(came)]
-            if callable(handler):
-                handler(came, frame)
-            elif handler == signal.SIG_DFL:
-                signal.raise_signal(came)
+        for came in received:
+            signal.raise_signal(came)
 
 
 def _serve(connection: Connection, threads: int) -> None:
