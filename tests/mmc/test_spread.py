@@ -6,7 +6,7 @@ from manyview import MMC, as_views
 from manyview.engine import LocalEngine
 from manyview.metrics import adjusted_rand
 from manyview.mmc.graph import halfway_widths
-from manyview.mmc.spread import ALIKE, evened, spread_of
+from manyview.mmc.spread import NARROW, evened, spread_of
 
 
 def spread_in(X, normalize=None, **options):
@@ -68,15 +68,15 @@ class TestSpread:
 
 class TestEvened:
     def test_the_widest_comes_down_to_the_next(self):
-        assert evened([0.2, 0.1, 0.8]) == pytest.approx([1.0, 1.0, 0.25])
+        assert evened([0.4, 0.1, 0.8]) == pytest.approx([1.0, 1.0, 0.5])
 
     @pytest.mark.parametrize("spreads", [[0.3], [0.3, 0.3], [0.4, 0.1, 0.4]])
     def test_a_view_that_is_alone_or_not_the_widest_stays(self, spreads):
         assert evened(spreads) == [1.0] * len(spreads)
 
-    def test_a_view_that_tells_nobody_apart_does_not_silence_the_other(self):
-        assert evened([0.0, 0.5]) == pytest.approx([1.0, ALIKE / 0.5])
-        assert evened([0.01, 0.04]) == [1.0, 1.0]
+    def test_a_view_is_not_brought_below_that_of_many_features(self):
+        assert evened([0.0, 0.5]) == pytest.approx([1.0, NARROW / 0.5])
+        assert evened([0.01, 0.19]) == [1.0, 1.0]
         assert evened([0.0, 0.0]) == [1.0, 1.0]
 
 

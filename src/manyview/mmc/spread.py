@@ -1,8 +1,9 @@
-"""How widely the cosines of each view are spread, and what becomes of the widest.
+"""How widely the cosines of each view are spread, and what becomes of a view of few features.
 
-In few features any two samples are far from orthogonal, whatever they say: the cosines of four
-clinical values are spread more than twice as widely as those of sixty genes, and would decide alone
-who is near whom in the product of both. So no view is spread more widely than the next one to it.
+In few features any two samples are far from orthogonal, whatever they say: cosines of noise in d
+of them have the standard deviation ``1 / sqrt(d)``. Those of four clinical values are spread more
+than twice as widely as those of sixty genes, and would decide alone who is near whom in the product
+of both. So a view that is spread as if it had few features is brought down to the next one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from manyview.mmc.cosines import cosines_of, prepared
 __all__ = ["evened", "spread_of"]
 
 MOST_ROWS = 1000  # among which the spread is measured
-ALIKE = 0.05  # spread of a view whose rows are all but alike, down to which others are not lowered
+FEW = 25  # features in which noise is spread so widely that it must not count for more than others
+NARROW = FEW**-0.5
 
 
 def spread_of(
@@ -66,7 +68,7 @@ def evened(spreads: Sequence[float]) -> list[float]:
     Returns
     -------
     list of float
-        1 but for the widest view, which is brought down to the next one, or to ``ALIKE``.
+        1 but for the widest view, which is brought down to the next one, or to ``NARROW``.
 
     Examples
     --------
@@ -76,5 +78,5 @@ def evened(spreads: Sequence[float]) -> list[float]:
     factors = [1.0] * len(spreads)
     if len(spreads) > 1:
         *_, second, first = np.argsort(spreads)
-        factors[first] = min(1.0, max(spreads[second], ALIKE) / max(spreads[first], ALIKE))
+        factors[first] = min(1.0, max(spreads[second], NARROW) / max(spreads[first], NARROW))
     return factors
