@@ -3,8 +3,8 @@
 The kernel is ``G = prod_v (1 + c_v)`` with c_v the cosine of two rows of view v, every
 feature divided by the square root of its root mean square. That is half of the way from features
 as they are, where a few loud ones speak for all, to standardised ones, where noise speaks as
-loudly as signal. The scale of a view does not matter, and no view's cosines are spread far more
-widely than the others' (:mod:`manyview.mmc.spread`).
+loudly as signal. The scale of a view does not matter, and few features do not outvote many
+(:mod:`manyview.mmc.spread`).
 """
 
 from __future__ import annotations
