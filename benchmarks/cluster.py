@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -49,9 +50,7 @@ def overhead(scale: float) -> Iterator[Measurement]:
         blocks = max(2, round(n * 60 * np.dtype(dtype).itemsize / CHUNK_BYTES))
         shown = f"{n:,} x (60 + 40) {np.dtype(dtype).name} in {blocks} chunks"
         views = [_rows(0, n, width, dtype) for width in (60, 40)]
-        here, here_cpu = min(
-            _timed(lambda views=views: _model(n, n_jobs=2).fit(views)) for _ in range(2)
-        )
+        here, here_cpu = min(_timed(partial(_model(n, n_jobs=2).fit, views)) for _ in range(2))
         data = sum(X.nbytes for X in views)
         state = _state_bytes(n, np.dtype(dtype).itemsize)
         with _cluster() as client:
@@ -60,8 +59,8 @@ def overhead(scale: float) -> Iterator[Measurement]:
             there = client.persist([_made_there(n, width, dtype, blocks) for width in (60, 40)])
             wait(there)
             with _peak_memory(client) as peak, _counted() as sizes:
-                first = _timed(lambda there=there: _model(n).fit(there), client)
-            second = _timed(lambda there=there: _model(n).fit(there), client)
+                first = _timed(partial(_model(n).fit, there), client)
+            second = _timed(partial(_model(n).fit, there), client)
             there_s, there_cpu = min(first, second)
         yield Measurement(
             f"time on two workers beside two threads, {shown}",
@@ -121,7 +120,7 @@ def on_disk(scale: float) -> Iterator[Measurement]:
         with _cluster(memory_limit=CAP, local_directory=str(folder)) as client:
             there = [da.from_zarr(str(store)) for store in stores]
             with _peak_memory(client) as peak, _counted() as sizes:
-                seconds, cpu = _timed(lambda: _model(n).fit(there).labels_.persist(), client)
+                seconds, cpu = _timed(lambda: _found(_model(n), there).persist(), client)
         data = 2 * n * width * 4
         yield Measurement(
             f"seconds of {SWEEPS} sweeps on {n:,} x (20 + 20) float32 on disk, workers of {CAP}",
@@ -177,6 +176,10 @@ def _model(n: int, **options: Any) -> MMC:
         random_state=0,
         **options,
     )
+
+
+def _found(model: MMC, there: list[Any]) -> Any:
+    return model.fit(there).labels_  # lazy, as the views are
 
 
 def _state_bytes(n: int, itemsize: int) -> int:

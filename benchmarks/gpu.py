@@ -71,13 +71,13 @@ class Bench:
             begin = time.perf_counter()
             function()
             return time.perf_counter() - begin
-        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        before, after = (torch.cuda.Event(enable_timing=True) for _ in range(2))
         torch.cuda.synchronize()
-        begin.record()
+        before.record()
         function()
-        end.record()
+        after.record()
         torch.cuda.synchronize()
-        return begin.elapsed_time(end) / 1e3
+        return float(before.elapsed_time(after)) / 1e3
 
     def typical(self, function: Callable[[], object], repeats: int = 15) -> float:
         for _ in range(3):

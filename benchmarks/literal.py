@@ -96,4 +96,4 @@ class Literal:
 
 
 def _weights(factor: Matrix) -> Matrix:
-    return 0.5 / np.sqrt(np.sum(factor**2, axis=1) + SMOOTHING)
+    return np.asarray(0.5 / np.sqrt(np.sum(factor**2, axis=1) + SMOOTHING))

@@ -22,13 +22,15 @@ REPEATS = 20
 
 def run() -> Iterator[Measurement]:
     dataset = load_digits_views()
+    y = dataset.y
+    assert y is not None
     methods = [METHODS[name] for name in COMPARED]
 
     def bare() -> None:
         for method in methods:
             for seed in range(REPEATS):
                 model = method.make(10, random_state=seed, **method.defaults).fit(dataset.views)
-                score_all(dataset.y, model.labels_)
+                score_all(y, model.labels_)
 
     def compared() -> None:
         with (

@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -146,7 +146,9 @@ def make(modules: list[str], most: int, path: Path) -> str:
 def _counted(vectorizer: CountVectorizer, texts: list[str]) -> pd.DataFrame:
     counts = vectorizer.fit_transform(texts)
     columns = vectorizer.get_feature_names_out()
-    return pd.DataFrame.sparse.from_spmatrix(counts, columns=columns)
+    sparse: Any = pd.DataFrame.sparse  # no type of its own in pandas' stubs
+    frame: pd.DataFrame = sparse.from_spmatrix(counts, columns=columns)
+    return frame
 
 
 def written(folder: Path) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 from sklearn.cluster import MiniBatchKMeans
@@ -31,7 +32,7 @@ def run() -> Iterator[Measurement]:
             ("mini-batch", MiniBatchKMeans(10, n_init=5, random_state=seed), beside),
             ("mmc", MMC(10, random_state=seed), views),
         ):
-            seconds[name].append(seconds_of(lambda model=model, given=given: model.fit(given)))
+            seconds[name].append(seconds_of(partial(model.fit, given)))
             scores[name].append(normalized_mutual_info_score(y, model.labels_))
     mmc, batch = (float(np.median(seconds[name])) for name in ("mmc", "mini-batch"))
     yield Measurement(

@@ -4,6 +4,8 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
+from benchmarks import ablation, variants
+from benchmarks import ablation_tables as tables
 from manyview import MMC
 from manyview.datasets import Dataset, make_views
 from manyview.experiment import Method, ResultsFile, Run
@@ -11,12 +13,6 @@ from manyview.metrics import clustering_accuracy
 from manyview.mmc import start as begin
 from manyview.mmc.defaults import default_rank
 from manyview.mmc.init import graph_start
-
-# only `python -m pytest`, in the root of the project, finds the measurements
-NOT_HERE = "benchmarks cannot be imported: run python -m pytest in the root of the project"
-ablation = pytest.importorskip("benchmarks.ablation", reason=NOT_HERE)
-tables = pytest.importorskip("benchmarks.ablation_tables", reason=NOT_HERE)
-variants = pytest.importorskip("benchmarks.variants", reason=NOT_HERE)
 
 
 @pytest.fixture

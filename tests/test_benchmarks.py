@@ -6,15 +6,11 @@ from collections import Counter
 import numpy as np
 import pytest
 
+from benchmarks import __main__ as everything
+from benchmarks import cluster, packages
 from manyview.datasets import read_views
 
-# only `python -m pytest`, in the root of the project, finds the measurements
-NOT_HERE = "benchmarks cannot be imported: run python -m pytest in the root of the project"
-COMMANDS = [
-    pytest.importorskip(f"benchmarks.{name}", reason=NOT_HERE) for name in ("__main__", "cluster")
-]
-
-packages = pytest.importorskip("benchmarks.packages", reason=NOT_HERE)
+COMMANDS = [everything, cluster]
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
-from tests.engine.places import PLACES, fetched
 
 from manyview import MMC, as_views
 from manyview.iterate import InterruptWarning
+from tests.engine.places import PLACES, fetched
 
 from .checkpoints import (
     OPTIONS,
