@@ -1,7 +1,8 @@
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from manyview.iterate import InterruptWarning, Iterated, iterate, warn_if_early
+from manyview.exceptions import InterruptWarning
+from manyview.iterate import Iterated, iterate, warn_if_early
 
 
 def halved(x):

@@ -8,15 +8,12 @@ from typing import Generic, TypeVar
 
 from sklearn.exceptions import ConvergenceWarning
 
+from manyview.exceptions import InterruptWarning
 from manyview.warn import warn_user
 
-__all__ = ["InterruptWarning", "Iterated", "iterate", "warn_if_early"]
+__all__ = ["Iterated", "iterate", "warn_if_early"]
 
 State = TypeVar("State")
-
-
-class InterruptWarning(ConvergenceWarning):
-    """Iterations were ended by an interrupt, and what they had reached is the result."""
 
 
 @dataclass

@@ -10,16 +10,12 @@ from pathlib import Path
 import joblib
 import sklearn
 
-__all__ = ["ViewWarning", "warn_user"]
+__all__ = ["warn_user"]
 
 # scikit-learn wraps methods of estimators, and fits some by joblib
 _OURS = tuple(
     f"{Path(file).parent}{os.sep}" for file in (__file__, sklearn.__file__, joblib.__file__)
 )
-
-
-class ViewWarning(UserWarning):
-    """Views are such that they, or some of their features, may not do what they are there for."""
 
 
 def warn_user(message: str, kind: type[Warning] = UserWarning) -> None:

@@ -14,7 +14,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from manyview import MMC, as_views
-from manyview.iterate import InterruptWarning
+from manyview.exceptions import InterruptWarning
 from tests.engine.places import PLACES, fetched
 
 from .checkpoints import (

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
-from manyview.iterate import InterruptWarning
+from manyview.exceptions import InterruptWarning
 
 __all__ = ["BAD_INPUT", "INTERRUPTED", "Commands", "InterruptionError"]
 

@@ -17,7 +17,7 @@ from manyview.cli.tables import (
     new_console,
     print_parts,
 )
-from manyview.warn import ViewWarning
+from manyview.exceptions import ViewWarning
 
 __all__ = ["predict_file"]
 

@@ -11,10 +11,10 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from manyview.datasets import Dataset
+from manyview.exceptions import InterruptWarning
 from manyview.experiment.methods import Method
 from manyview.experiment.run import Protocol, Run, plain
 from manyview.experiment.usage import Usage
-from manyview.iterate import InterruptWarning
 from manyview.metrics import score_all
 
 __all__ = ["Task", "perform"]

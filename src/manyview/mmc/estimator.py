@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
-from manyview.iterate import InterruptWarning
+from manyview.exceptions import InterruptWarning
 from manyview.mmc.candidate import Candidate, best_of
 from manyview.mmc.checkpoint import deciding, identity_of, resumed
 from manyview.mmc.checkpoint_file import CheckpointFile, writable

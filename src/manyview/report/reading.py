@@ -10,7 +10,7 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from manyview.datasets import Dataset
-from manyview.iterate import InterruptWarning
+from manyview.exceptions import InterruptWarning
 from manyview.metrics import score_all
 from manyview.mmc import MMC
 from manyview.report.charts import Chart

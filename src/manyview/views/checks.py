@@ -10,9 +10,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview.exceptions import ViewWarning
 from manyview.views.container import Array, Views, listed
 from manyview.views.places import place_of, value_range
-from manyview.warn import ViewWarning, warn_user
+from manyview.warn import warn_user
 
 __all__ = [
     "ROUNDING_OF_MEAN",

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview.exceptions import ViewWarning
 from manyview.views.annotated import (
     annotated_matrix,
     is_annotated,
@@ -36,7 +37,7 @@ from manyview.views.places import dtype_of, place_of, value_range
 from manyview.views.present import check_present, present_in_order
 from manyview.views.refused import refuse_others
 from manyview.views.tensors import as_tensor_view, blanked_tensor
-from manyview.warn import ViewWarning, warn_user
+from manyview.warn import warn_user
 
 __all__ = ["as_views", "first_index", "unchecked_views"]
 
