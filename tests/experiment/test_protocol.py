@@ -235,7 +235,25 @@ def test_an_error_of_any_kind_is_a_row(error):
 
     (run,) = compare([Method("broken", Broken)], [DATA], repeats=1)
     assert type(error).__name__ in run.error
+    assert run.outcome == ("machine" if isinstance(error, MemoryError) else "failed")
     assert not run.scores
+
+
+@pytest.mark.parametrize("kind", [ValueError, type("Refusal", (ValueError, MemoryError), {})])
+def test_what_memory_cannot_hold_here_may_be_tried_elsewhere(kind, tmp_path):
+    Labeller.fits = 0
+
+    class Large(Labeller):
+        def fit(self, views):
+            super().fit(views)
+            raise kind("large on 60 samples needs 9 GiB, and 1 GiB may be used")
+
+    for fits in (1, 2):
+        with ResultsFile(tmp_path / "runs.jsonl") as results:
+            (run,) = compare([Method("large", Large)], [DATA], repeats=1, results=results)
+        assert run.outcome == "machine"
+        assert run.error.startswith("large on 60 samples")
+        assert Large.fits == fits
 
 
 def test_a_row_is_tuned_only_where_labels_chose(tmp_path):

@@ -55,9 +55,10 @@ def test_what_one_seed_does_not_finish_is_not_tried_with_others():
 
     limits = Limits(seconds=2.0)
     runs = compare(methods, [LARGE_DATA], repeats=3, n_jobs=1, limits=limits, listener=Heard())
-    slow = [run.error for run in runs if run.method == "slow"]
+    slow = [run for run in runs if run.method == "slow"]
     stopped = "stopped at the time limit of 2 s"
-    assert slow == [stopped, *[f"{stopped}, with another seed"] * 2]
+    assert [run.error for run in slow] == [stopped, *[f"{stopped}, with another seed"] * 2]
+    assert {(run.outcome, run.limit) for run in slow} == {("time_limit", 2.0)}
     assert begun == ["slow"] + 3 * ["RMKMC"]
     assert all(run.scores for run in runs if run.method == "RMKMC")
 
@@ -98,9 +99,9 @@ def test_a_process_that_is_killed_is_a_row_and_the_others_go_on():
                 threading.Timer(4.0, kill).start()
 
     methods = [SLOW, Method("RMKMC", RMKMC)]
-    killed, fine = summarise(compare(methods, [LARGE_DATA], repeats=1, n_jobs=1, listener=Killer()))
-    assert killed.errors == ("the process ended with code -9",)
-    assert fine.n_runs == 1
+    killed, fine = compare(methods, [LARGE_DATA], repeats=1, n_jobs=1, listener=Killer())
+    assert (killed.outcome, killed.error) == ("machine", "the process ended with code -9")
+    assert fine.outcome == "done"
 
 
 def test_an_error_of_any_kind_is_a_row():

@@ -16,6 +16,7 @@ from manyview.datasets import Dataset
 from manyview.experiment.fingerprint import fingerprint
 from manyview.experiment.limits import Limits
 from manyview.experiment.methods import Method
+from manyview.experiment.outcome import Ending
 from manyview.experiment.results import ResultsFile
 from manyview.experiment.run import Key, Protocol, Run
 from manyview.experiment.tasks import Task, perform
@@ -212,7 +213,7 @@ class _Plan:
 
     def __post_init__(self) -> None:
         for run in self.results.runs if self.results else ():
-            if not self.limits.would_differ(run.error):
+            if not self.limits.would_differ(run):
                 self.runs[run.key] = run
 
     def tell_of_known(self, tasks: Sequence[Task]) -> None:
@@ -238,10 +239,9 @@ class _Plan:
         """
         (first, *_) = cell.selection(self.runs, cell.method.grid[0], other_seeds)
         reason = f"no setting of the grid ended with labels: {first.error}"
+        ending = Ending(first.outcome, reason, first.limit)
         failed = [
-            replace(run, error=reason)
-            for task in cell.tasks("tuned", {}, seeds)
-            for run in task.runs()
+            run.ended(ending) for task in cell.tasks("tuned", {}, seeds) for run in task.runs()
         ]
         for run in failed:
             self.listener.finished(run)
@@ -251,13 +251,13 @@ class _Plan:
         taken: set[Key] = set()
         left = [part for task in tasks for part in self._left(task, taken)]
         stopped = {
-            run.key[:-1]: reason
+            run.key.without_seed: ending
             for run in self.runs.values()
-            if (reason := self.limits.for_other_seeds(run.error))
+            if (ending := run.for_other_seeds) is not None
         }
-        given_up = [task for task in left if task.runs()[0].key[:-1] in stopped]
+        given_up = [task for task in left if task.runs()[0].key.without_seed in stopped]
         for run in (run for task in given_up for run in task.runs()):
-            self._keep(replace(run, error=stopped[run.key[:-1]]))
+            self._keep(run.ended(stopped[run.key.without_seed]))
         for run in self._done([task for task in left if task not in given_up]):
             self._keep(run)
 

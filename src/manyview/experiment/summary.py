@@ -69,7 +69,7 @@ def summarise(runs: Sequence[Run]) -> list[Row]:
     """Return a row for each method with its parameters, data set and protocol, in order."""
     groups: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
-        key = run.method, run.data, run.protocol, run.preprocessing, run.key[3]
+        key = run.method, run.data, run.protocol, run.preprocessing, run.key.settings
         groups.setdefault(key, []).append(run)
     return [_row(group) for group in groups.values()]
 

@@ -10,7 +10,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 from manyview.datasets import Dataset
 from manyview.experiment.limits import Limits
+from manyview.experiment.outcome import Ending
 from manyview.experiment.run import Run
 from manyview.experiment.tasks import Task, perform
 
@@ -79,21 +80,22 @@ def perform_all(
                 if worker.left:
                     for run in worker.stopped_beyond(limits):
                         yield run
-                        yield from _given_up(waiting, run, limits.for_other_seeds(run.error))
+                        yield from _given_up(waiting, run)
     finally:
         for worker in workers:
             worker.end()
 
 
-def _given_up(waiting: deque[Task], stopped: Run, reason: str) -> Iterator[Run]:
-    """Take tasks that differ from a run by their seeds only off those that wait."""
-    if not reason:
+def _given_up(waiting: deque[Task], ended: Run) -> Iterator[Run]:
+    """Take tasks off those that wait where a limit stopped a run that differs by its seed only."""
+    ending = ended.for_other_seeds
+    if ending is None:
         return
     for task in list(waiting):
         runs = task.runs()
-        if runs[0].key[:-1] == stopped.key[:-1]:
+        if runs[0].key.without_seed == ended.key.without_seed:
             waiting.remove(task)
-            yield from (replace(run, error=reason) for run in runs)
+            yield from (run.ended(ending) for run in runs)
 
 
 @dataclass
@@ -138,7 +140,8 @@ class _Worker:
             run = self.connection.recv()
         except (EOFError, ConnectionError):
             self._process.join()
-            yield from self._fail(f"the process ended with code {self._process.exitcode}")
+            code = self._process.exitcode
+            yield from self._fail(Ending("machine", f"the process ended with code {code}"))
             return
         if run is None and not self._has_data:  # it listens: to send earlier would be to wait
             self._has_data = True
@@ -155,11 +158,11 @@ class _Worker:
         spent = time.monotonic() - self._since
         if not self._warm:
             if spent > _START_SECONDS + (limits.seconds or 0.0):
-                yield from self._fail("the process did not start")
+                yield from self._fail(Ending("machine", "the process did not start"))
             return
-        reason = limits.exceeded(spent, self._memory() if limits.bytes is not None else 0)
-        if reason:
-            yield from self._fail(reason)
+        ending = limits.exceeded(spent, self._memory() if limits.bytes is not None else 0)
+        if ending is not None:
+            yield from self._fail(ending)
 
     def _memory(self) -> int:
         try:
@@ -167,13 +170,13 @@ class _Worker:
         except psutil.Error:
             return 0
 
-    def _fail(self, reason: str) -> Iterator[Run]:
+    def _fail(self, ending: Ending) -> Iterator[Run]:
         """Give up what is left of a task, and begin a new process for the next one."""
         failed, self.left = list(self.left), deque()
         self.end()
         self._start()
         for run in failed:
-            yield replace(run, error=reason)
+            yield run.ended(ending)
 
     def end(self) -> None:
         if self._process.pid is not None:  # it may not have been to be started

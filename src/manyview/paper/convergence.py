@@ -60,5 +60,7 @@ def converge(
         listener=listener,
     )
     return {
-        (run.data, str(run.params["indicator"])): run.objective for run in runs if not run.error
+        (run.data, str(run.params["indicator"])): run.objective
+        for run in runs
+        if run.outcome == "done"
     }

@@ -109,10 +109,10 @@ def time_growth(
             results=results,
             listener=listener,
         ):
-            if run.error:
-                reasons[run.method] = f"{part.name}: {run.error}"
-            else:
+            if run.outcome == "done":
                 seconds[run.method][place] = _seconds(run)
+            else:
+                reasons[run.method] = f"{part.name}: {run.error}"
     return Growth(dataset.name, tuple(part.views.n_samples for part in parts), seconds, reasons)
 
 
