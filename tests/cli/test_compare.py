@@ -18,8 +18,7 @@ from manyview.cli import live
 from manyview.cli.app import app
 from manyview.cli.compare import methods_named
 from manyview.datasets import make_views, write_views
-from manyview.experiment import METHODS, read_runs
-from manyview.experiment.tasks import Task
+from manyview.experiment import METHODS, Task, read_runs
 
 
 @pytest.fixture

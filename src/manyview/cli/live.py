@@ -11,8 +11,7 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from manyview.cli.tables import new_console
-from manyview.experiment import Listener, Run
-from manyview.experiment.tasks import Task
+from manyview.experiment import Listener, Run, Task
 
 __all__ = ["shown_progress"]
 

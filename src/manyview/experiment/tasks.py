@@ -43,6 +43,13 @@ class Task:
     params : mapping
         Parameters beside the estimator's own defaults.
     seeds : tuple of int
+
+    Examples
+    --------
+    >>> from manyview.experiment import METHODS
+    >>> task = Task(METHODS["MMC"], "news", "", 60, "default", {"rank": 20}, (0, 1))
+    >>> [(run.method, run.seed, run.preprocessing) for run in task.runs()]
+    [('MMC', 0, 'rows'), ('MMC', 1, 'rows')]
     """
 
     method: Method
