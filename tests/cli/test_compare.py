@@ -99,7 +99,7 @@ def test_goes_on_where_it_stopped(data, tmp_path):
 
 
 def test_a_log_tells_what_runs_and_what_is_done(capsys, monkeypatch):
-    monkeypatch.setattr(live, "_LOG_SECONDS", 0.0)
+    monkeypatch.setattr(live, "LOG_SECONDS", 0.0)
     task = Task(METHODS["RMKMC"], "fox", "", 60, "selection", {}, (0, 1))
     with live.shown_progress(shown=True) as listener:
         listener.planned(20, 0)
@@ -115,7 +115,7 @@ def test_a_log_tells_what_runs_and_what_is_done(capsys, monkeypatch):
 
 
 def test_a_log_tells_of_runs_that_were_given_up(capsys, monkeypatch):
-    monkeypatch.setattr(live, "_LOG_SECONDS", 0.0)
+    monkeypatch.setattr(live, "LOG_SECONDS", 0.0)
     first, second = (Task(METHODS["MMC"], "fox", "", 60, "default", {}, (n,)) for n in (0, 1))
     with live.shown_progress(shown=True) as listener:
         listener.planned(2, 0)

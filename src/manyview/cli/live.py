@@ -13,9 +13,9 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from manyview.cli.tables import new_console
 from manyview.experiment import Listener, Run, Task
 
-__all__ = ["shown_progress"]
+__all__ = ["LOG_SECONDS", "shown_progress"]
 
-_LOG_SECONDS = 30.0  # after which a line is due at the next change
+LOG_SECONDS = 30.0  # after which a line is due at the next change
 
 
 @contextmanager
@@ -99,7 +99,7 @@ class _InLog(_Shown):
 
     def _show(self, running: str) -> None:
         tenth = 10 * self._done // max(self._total, 1)
-        if tenth > self._tenth or time.monotonic() >= self._written + _LOG_SECONDS:
+        if tenth > self._tenth or time.monotonic() >= self._written + LOG_SECONDS:
             self._tenth = tenth
             self._write(f"runs {running}" if running else "")
 
