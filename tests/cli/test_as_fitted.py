@@ -66,7 +66,9 @@ def test_what_the_model_does_not_know_is_left_out(model: MMC, frames: dict[str, 
 
 
 def test_a_view_that_is_not_there_is_lacking(model: MMC, frames: dict[str, Any]) -> None:
-    with pytest.warns(UserWarning, match="there is no view 'image': all lack it"):
+    with pytest.warns(
+        UserWarning, match="DATA has no view 'image': predicted as if every sample lacked it"
+    ):
         found = predicted(model, {"text": frames["text"]})
     present = np.array([[True, False]] * 40)
     views = as_views(frames, present=present, warn=False)
@@ -85,9 +87,9 @@ def test_a_sample_that_is_left_with_no_view_is_refused(model: MMC, frames: dict[
     present = np.ones((40, 3), dtype=bool)
     present[7, :2] = False
     views = as_views({**frames, "sound": frames["image"]}, present=present)
-    with pytest.raises(ValueError, match=r"1 of the samples have no view .*\('7'\)"):
+    with pytest.raises(ValueError, match=r"1 of the samples have none of the views .*\('7'\)"):
         predicted(model, views)
-    with pytest.raises(ValueError, match=r"no view that the model knows \('patient 7'\)"):
+    with pytest.raises(ValueError, match=r"none of the views that the model knows \('patient 7'\)"):
         predicted(model, views, [f"patient {n}" for n in range(40)])
 
 

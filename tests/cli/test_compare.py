@@ -18,8 +18,7 @@ from manyview.cli import live
 from manyview.cli.app import app
 from manyview.cli.compare import methods_named
 from manyview.datasets import make_views, write_views
-from manyview.experiment import METHODS, read_runs
-from manyview.experiment.tasks import Task
+from manyview.experiment import METHODS, Task, read_runs
 
 
 @pytest.fixture
@@ -95,12 +94,12 @@ def test_goes_on_where_it_stopped(data, tmp_path):
     command = (data, "--methods", "RMKMC", "--json", out)
     assert run(*command, "--repeats", 2).exit_code == 0
     result = run(*command, "--repeats", 3)
-    assert "2 of 3 done; 2 were there already" in result.stderr
+    assert "2 of 3 done; 2 were in the results file already" in result.stderr
     assert len(read_runs(tmp_path / "runs.jsonl")) == 3
 
 
 def test_a_log_tells_what_runs_and_what_is_done(capsys, monkeypatch):
-    monkeypatch.setattr(live, "_LOG_SECONDS", 0.0)
+    monkeypatch.setattr(live, "LOG_SECONDS", 0.0)
     task = Task(METHODS["RMKMC"], "fox", "", 60, "selection", {}, (0, 1))
     with live.shown_progress(shown=True) as listener:
         listener.planned(20, 0)
@@ -109,14 +108,14 @@ def test_a_log_tells_what_runs_and_what_is_done(capsys, monkeypatch):
             listener.finished(done)
     assert capsys.readouterr().err.splitlines() == [
         "compare: 0 of 20 done",
-        "compare: 0 of 20 done; runs RMKMC on fox (selection)",
-        "compare: 1 of 20 done; runs RMKMC on fox (selection)",
+        "compare: 0 of 20 done; running RMKMC on fox (selection)",
+        "compare: 1 of 20 done; running RMKMC on fox (selection)",
         "compare: 2 of 20 done",
     ]
 
 
 def test_a_log_tells_of_runs_that_were_given_up(capsys, monkeypatch):
-    monkeypatch.setattr(live, "_LOG_SECONDS", 0.0)
+    monkeypatch.setattr(live, "LOG_SECONDS", 0.0)
     first, second = (Task(METHODS["MMC"], "fox", "", 60, "default", {}, (n,)) for n in (0, 1))
     with live.shown_progress(shown=True) as listener:
         listener.planned(2, 0)
@@ -124,7 +123,7 @@ def test_a_log_tells_of_runs_that_were_given_up(capsys, monkeypatch):
         listener.finished(*second.runs())
         listener.finished(*first.runs())
     assert capsys.readouterr().err.splitlines()[2:] == [
-        "compare: 1 of 2 done; runs MMC on fox",
+        "compare: 1 of 2 done; running MMC on fox",
         "compare: 2 of 2 done",
     ]
 
@@ -256,7 +255,7 @@ def test_outputs_do_not_replace_each_other(data, tmp_path):
     assert len(json.loads(out.read_text())["runs"]) == 1
     result = run(*command, "--report", out)
     assert result.exit_code == 2
-    assert "name the same file" in result.stderr
+    assert "must name different files" in result.stderr
 
 
 @pytest.mark.parametrize("content", ["id,label\n", "{}\n"])
@@ -273,7 +272,7 @@ def test_a_foreign_results_file_is_refused_and_left_alone(data, tmp_path, conten
     ("args", "message"),
     [
         (["--methods", "RMKMX"], "no method 'RMKMX'; did you mean RMKMC"),
-        (["--methods", ","], "no methods are named"),
+        (["--methods", ","], "no method is named"),
         (["--repeats", "0"], "expected at least 1"),
         (["--json", "nowhere/runs.json"], "nowhere/runs.json: the folder does not exist"),
         (["--results", "nowhere/runs.jsonl"], "the folder does not exist"),
@@ -301,11 +300,11 @@ def test_bad_limits_of_the_paper_are_told_by_their_names():
 def test_unknown_set_lists_the_known(data, monkeypatch):
     monkeypatch.delenv("MANYVIEW_DATA", raising=False)
     assert "did you mean fox?" in run("foxx").stderr
-    assert "MANYVIEW_DATA names the folder" in run("foxx").stderr
+    assert "MANYVIEW_DATA can name a folder with more" in run("foxx").stderr
     monkeypatch.setenv("MANYVIEW_DATA", str(data.parent))
     result = run("foks")
     assert result.exit_code == 2
-    assert "there are easy" in result.stderr
+    assert "the known sets are easy" in result.stderr
     assert "did you mean easy?" in run("eazy").stderr
     monkeypatch.setenv("MANYVIEW_DATA", str(data.parent / "gone"))
     assert "gone, which is no folder" in run("foks").stderr

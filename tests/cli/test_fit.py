@@ -95,9 +95,9 @@ def test_fit_of_a_folder_writes_ids(tmp_path: Path) -> None:
     assert header == ["sample", "cluster"]
     assert {sample for sample, _ in rows} == {f"p{n}" for n in range(30)}
     refused = run("fit", folder, "-k", 2, "--out", folder / "labels.csv")
-    assert_refused(refused, "--out would lie among the views")
+    assert_refused(refused, "--out would be written among the views")
     refused = run("fit", folder, "-k", 2, "--out", "-", "--checkpoint", folder / "a.csv")
-    assert_refused(refused, "--checkpoint would lie among the views")
+    assert_refused(refused, "--checkpoint would be written among the views")
 
 
 def test_fit_writes_a_cluster_for_each_sample(data: Path, out: Path) -> None:

@@ -55,7 +55,7 @@ def test_a_file_that_comes_to_be_there_meanwhile_stays(
     result = run_fit(data, out, *given)
     ours = theirs.with_name(f"{theirs.stem}-2{theirs.suffix}")
     assert result.exit_code == 0
-    assert re.search(rf"warning: .*{theirs.name} was made by somebody else", result.stderr)
+    assert re.search(rf"warning: .*{theirs.name} was made by another program", result.stderr)
     assert theirs.read_text() == "theirs"
     assert ours.stat().st_size > 100
     assert ours.name in plain(result.stdout).replace("\n", "")

@@ -1,42 +1,61 @@
+from dataclasses import replace
+
 import pytest
 
-from manyview.experiment import Limits
+from manyview.experiment import Limits, Run
+
+RUN = Run("MMC", "easy", 0, "default", {})
+FAILED = replace(RUN, error="view 'a' has negative entries")
+KILLED = replace(RUN, outcome="machine", error="the process ended with code -9")
+
+
+def stopped(**limits):
+    """Return a run that the limit stopped."""
+    return RUN.ended(Limits(**limits).exceeded(1e9, 10**15))
+
+
+def seed_after(run):
+    """Return a run that was not tried, since another seed was stopped."""
+    return replace(RUN, seed=1).ended(run.for_other_seeds)
 
 
 def test_within():
-    assert Limits().exceeded(1e9, 10**15) == ""
-    assert Limits(2.0, 1e9).exceeded(1.0, 10**8) == ""
+    assert Limits().exceeded(1e9, 10**15) is None
+    assert Limits(2.0, 1e9).exceeded(1.0, 10**8) is None
 
 
 def test_beyond():
-    assert Limits(seconds=2.0).exceeded(3.0, 0) == "stopped at the time limit of 2 s"
-    assert Limits(bytes=2e9).exceeded(3.0, 3 * 10**9) == "stopped at the memory limit of 2 GB"
+    late = Limits(seconds=2.0).exceeded(3.0, 0)
+    assert late == ("time_limit", "stopped at the time limit of 2 s", 2.0)
+    large = Limits(bytes=2e9).exceeded(3.0, 3 * 10**9)
+    assert large == ("memory_limit", "stopped at the memory limit of 2 GB", 2e9)
 
 
 @pytest.mark.parametrize(
-    ("limits", "error", "again"),
+    ("limits", "run", "again"),
     [
-        (Limits(5), "stopped at the time limit of 2 s", True),
-        (Limits(2), "stopped at the time limit of 2 s", False),
-        (Limits(5), "stopped at the time limit of 2 s, with another seed", True),
-        (Limits(2), "stopped at the time limit of 2 s, with another seed", False),
-        (Limits(1), "stopped at the time limit of 2 s", False),
-        (Limits(bytes=1e9), "stopped at the time limit of 2 s", True),
-        (Limits(), "stopped at the memory limit of 2 GB", True),
-        (Limits(bytes=2e9), "stopped at the memory limit of 2 GB", False),
-        (Limits(), "the process ended with code -9", True),
-        (Limits(), "view 'a' has negative entries", False),
-        (Limits(), "SEC on 9 samples needs 9 GiB, and 1 GiB may be used. AMGL needs none", True),
-        (Limits(), "MemoryError", True),
-        (Limits(), "MemoryError: Unable to allocate 9 GiB", True),
-        (Limits(), "ModuleNotFoundError: No module named 'torch'", True),
-        (Limits(), "", False),
+        (Limits(5), stopped(seconds=2), True),
+        (Limits(2), stopped(seconds=2), False),
+        (Limits(5), seed_after(stopped(seconds=2)), True),
+        (Limits(2), seed_after(stopped(seconds=2)), False),
+        (Limits(1), stopped(seconds=2), False),
+        (Limits(bytes=1e9), stopped(seconds=2), True),
+        (Limits(), stopped(bytes=2e9), True),
+        (Limits(bytes=2e9), stopped(bytes=2e9), False),
+        (Limits(), KILLED, True),
+        (Limits(), FAILED, False),
+        (Limits(), RUN, False),
     ],
 )
-def test_a_failure_is_tried_again_where_it_might_end_otherwise(limits, error, again):
-    assert limits.would_differ(error) is again
+def test_a_failure_is_tried_again_where_it_might_end_otherwise(limits, run, again):
+    assert limits.would_differ(run) is again
 
 
-@pytest.mark.parametrize("limits", [Limits(seconds=4 / 3), Limits(bytes=8 * 2**30)])
+@pytest.mark.parametrize("limits", [{"seconds": 4 / 3}, {"bytes": 8 * 2**30}])
 def test_a_limit_of_many_digits_does_not_differ_from_itself(limits):
-    assert not limits.would_differ(limits.exceeded(1e9, 10**13))
+    run = stopped(**limits)
+    assert not Limits(**limits).would_differ(run)
+    older = {
+        key: run.as_record()[key] for key in run.as_record() if key not in ("outcome", "limit")
+    }
+    assert not Limits(**limits).would_differ(Run.from_record(older))

@@ -4,6 +4,7 @@ from dataclasses import replace
 import pytest
 
 from manyview.experiment import ResultsFile, Run, read_runs
+from manyview.experiment.outcome import stopped_at
 
 RUN = Run("MMC", "easy", 0, "default", {"rank": 5}, "rows", {"acc": 0.5}, 1.0, objective=(2.0, 1.0))
 
@@ -76,6 +77,20 @@ def test_of_a_run_that_was_done_again_the_last_counts(path):
         results.add(replace(RUN, scores={}, error="stopped at the time limit of 1 s"))
         last = results.add(RUN)
     assert read_runs(path) == [last]
+
+
+def test_files_of_older_versions_do_not_hold_how_runs_ended(path):
+    with ResultsFile(path) as results:
+        results.add(RUN)
+        late = results.add(replace(RUN, seed=1, scores={}).ended(stopped_at("time_limit", 2.0)))
+        lost = results.add(replace(RUN, seed=2, outcome="machine", error="MemoryError"))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    for line in lines[1:]:
+        del line["run"]["outcome"], line["run"]["limit"]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    done, *ended = read_runs(path)
+    assert done.outcome == "done"
+    assert ended == [late, lost]
 
 
 def test_a_damaged_line_is_named_and_nothing_is_overwritten(path):

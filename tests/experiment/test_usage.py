@@ -28,7 +28,7 @@ def test_waiting_takes_time_but_no_processor():
 
 
 def test_memory_that_was_held_shows_and_is_forgotten():
-    if not module._RESET.exists():
+    if not module.PEAK_RESET.exists():
         pytest.skip("this system does not let the mark of memory be set back")
     # in a process of its own: what others freed before may be taken again without a trace
     found = subprocess.run(

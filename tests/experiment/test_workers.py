@@ -1,6 +1,4 @@
 import multiprocessing
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -13,8 +11,16 @@ import pytest
 
 from manyview import KCTD, RMKMC, SEC
 from manyview.datasets import Dataset, make_views, write_views
-from manyview.experiment import Limits, Listener, Method, ResultsFile, compare, summarise, workers
-from manyview.experiment.tasks import Task
+from manyview.experiment import (
+    Limits,
+    Listener,
+    Method,
+    ResultsFile,
+    Task,
+    compare,
+    summarise,
+    workers,
+)
 
 EASY = make_views(60, 3, (6, 5), random_state=0)
 DATA = Dataset(EASY.views, EASY.y, name="easy")
@@ -55,9 +61,10 @@ def test_what_one_seed_does_not_finish_is_not_tried_with_others():
 
     limits = Limits(seconds=2.0)
     runs = compare(methods, [LARGE_DATA], repeats=3, n_jobs=1, limits=limits, listener=Heard())
-    slow = [run.error for run in runs if run.method == "slow"]
+    slow = [run for run in runs if run.method == "slow"]
     stopped = "stopped at the time limit of 2 s"
-    assert slow == [stopped, *[f"{stopped}, with another seed"] * 2]
+    assert [run.error for run in slow] == [stopped, *[f"{stopped}, with another seed"] * 2]
+    assert {(run.outcome, run.limit) for run in slow} == {("time_limit", 2.0)}
     assert begun == ["slow"] + 3 * ["RMKMC"]
     assert all(run.scores for run in runs if run.method == "RMKMC")
 
@@ -98,9 +105,9 @@ def test_a_process_that_is_killed_is_a_row_and_the_others_go_on():
                 threading.Timer(4.0, kill).start()
 
     methods = [SLOW, Method("RMKMC", RMKMC)]
-    killed, fine = summarise(compare(methods, [LARGE_DATA], repeats=1, n_jobs=1, listener=Killer()))
-    assert killed.errors == ("the process ended with code -9",)
-    assert fine.n_runs == 1
+    killed, fine = compare(methods, [LARGE_DATA], repeats=1, n_jobs=1, listener=Killer())
+    assert (killed.outcome, killed.error) == ("machine", "the process ended with code -9")
+    assert fine.outcome == "done"
 
 
 def test_an_error_of_any_kind_is_a_row():
@@ -148,7 +155,7 @@ def test_a_run_that_ended_in_time_counts_though_nobody_listened(monkeypatch):
         def end(self):
             self.connection.close()
 
-    monkeypatch.setattr(workers, "_Worker", Punctual)
+    monkeypatch.setattr(workers, "Worker", Punctual)
     tasks = [Task(SLOW, "easy", "", 60, "default", {}, (seed,)) for seed in (0, 1)]
     found = []
     for run in workers.perform_all(
@@ -157,45 +164,6 @@ def test_a_run_that_ended_in_time_counts_though_nobody_listened(monkeypatch):
         found.append(run)
         time.sleep(1.0)
     assert [(run.seed, run.error) for run in found] == [(0, ""), (1, "")]
-
-
-def test_an_interrupt_while_a_process_starts_comes_once_it_has():
-    order = []
-    # whoever runs the tests in the background may have set interrupts aside
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - what follows it is what counts
-            with workers._interrupts_held():
-                # to another thread, as one that shows progress, where it is not held back
-                thread = threading.Thread(target=lambda: os.kill(os.getpid(), signal.SIGINT))
-                thread.start()
-                thread.join()
-                order.append("started")
-            order.append("never")
-        assert order == ["started"]
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.parametrize("ignored", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_that_is_ignored_hides_no_other(ignored):
-    came = []
-    other = {signal.SIGINT: signal.SIGTERM, signal.SIGTERM: signal.SIGINT}[ignored]
-    before = {
-        ignored: signal.signal(ignored, signal.SIG_IGN),
-        other: signal.signal(other, lambda number, frame: came.append(number)),
-    }
-    try:
-        with workers._handlers_held():
-            signal.raise_signal(ignored)
-            signal.raise_signal(other)
-            assert not came
-        assert came == [other]
-        assert signal.getsignal(ignored) is signal.SIG_IGN
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def test_processes_that_cannot_be_started_again_leave_none_behind(monkeypatch):

@@ -28,3 +28,9 @@ def test_names_are_cut_and_keep_their_suffix(tmp_path):
     assert path.suffix == ".png"
     assert path.stat().st_size > 100
     assert not plt.get_fignums()
+
+
+def test_a_table_is_quoted_where_it_must_be(tmp_path):
+    files = Files(tmp_path)
+    files.csv("t.csv", ("method", "seconds"), [("MMC, discrete", 0.5)])
+    assert files.written[0].read_text() == 'method,seconds\n"MMC, discrete",0.5\n'

@@ -1,9 +1,10 @@
 import numpy as np
+from matplotlib import pyplot as plt
 
 from manyview import AMGL, RMKMC
 from manyview.datasets import Dataset, make_views
 from manyview.experiment import Limits, Method
-from manyview.paper import subsets, time_growth
+from manyview.paper.growth import Growth, plot_growth, subsets, time_growth
 
 MADE = make_views(300, 3, (6, 5), random_state=0)
 DATA = Dataset(MADE.views, MADE.y, name="made")
@@ -32,3 +33,9 @@ def test_what_was_stopped_is_not_tried_on_more():
     assert np.isnan(growth.seconds["AMGL"]).all()
     assert "made, 50 samples: n_neighbors=60" in growth.reasons["AMGL"]
     assert np.isfinite(growth.seconds["RMKMC"]).all()
+
+
+def test_a_title_takes_any_name():
+    axes = plot_growth(Growth(r"a$\frac$", (10, 20), {"MMC": [1.0, 2.0]}, {}))
+    axes.figure.canvas.draw()
+    plt.close(axes.figure)

@@ -2,15 +2,11 @@ import csv
 from pathlib import Path
 
 import pytest
-from matplotlib import pyplot as plt
 from typer.testing import CliRunner
 
 from manyview.cli.app import app
 from manyview.datasets import make_views, write_views
-from manyview.experiment import METHODS, Run, read_runs, summarise
-from manyview.paper.files import Files
-from manyview.paper.growth import Growth
-from manyview.paper.write import _plot_convergence, _plot_times, _write_significance
+from manyview.experiment import METHODS, read_runs
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +30,7 @@ def command(folder, *more):
 def small_for_all():
     patch = pytest.MonkeyPatch()
     patch.delenv("MANYVIEW_DATA", raising=False)
-    patch.setattr("manyview.cli.paper._LARGE", 500)
+    patch.setattr("manyview.cli.paper.LARGE_SAMPLES", 500)
     yield
     patch.undo()
 
@@ -83,23 +79,6 @@ def test_nothing_is_done_twice(folder):
     assert file.read_text().count('{"run":') - written <= len(stopped)
 
 
-def test_a_method_that_fails_ranks_last_and_its_differences_tell_of_fewer_sets(tmp_path):
-    def scored(method, data, value):
-        scores = {} if value is None else {"nmi_geometric": value}
-        error = "stopped" if value is None else ""
-        return Run(method, data, 0, "default", {}, "none", scores, error=error)
-
-    table = {"MMC": [0.8, 0.8, 0.8], "SEC": [0.5, 0.5, 0.5], "SCMV3DT": [0.9, None, None]}
-    runs = [scored(m, d, v) for m, row in table.items() for d, v in zip("pqr", row, strict=True)]
-    _write_significance(Files(tmp_path), runs, summarise(runs))
-    with (tmp_path / "ranks.csv").open() as file:
-        ranks = {line["method"]: float(line["mean_rank_nmi"]) for line in csv.DictReader(file)}
-    assert ranks == pytest.approx({"MMC": 4 / 3, "SEC": 7 / 3, "SCMV3DT": 7 / 3})
-    with (tmp_path / "differences.csv").open() as file:
-        sets = {line["other"]: line["n_sets"] for line in csv.DictReader(file)}
-    assert sets == {"SEC": "3", "SCMV3DT": "1"}
-
-
 def test_a_file_in_the_way_is_refused(folder, tmp_path):
     path = tmp_path / "out"
     path.write_text("mine")
@@ -116,13 +95,3 @@ def test_without_times_the_rest_is_there(folder, tmp_path):
     made = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"table.md", "table.png", "ranks.csv", "convergence-fox.png"} <= made
     assert not {name for name in made if name.startswith("times")}
-
-
-def test_titles_take_any_name():
-    odd = r"a$\frac$"
-    for axes in (
-        _plot_convergence(odd, {(odd, "discrete"): [2.0, 1.0]}),
-        _plot_times(Growth(odd, (10, 20), {"MMC": [1.0, 2.0]}, {})),
-    ):
-        axes.figure.canvas.draw()
-        plt.close(axes.figure)

@@ -36,9 +36,8 @@ _FIT_HELP = (
     """Cluster the samples of DATA by MMC and write the cluster of each.
 
 DATA is a native file (.npz), a MATLAB file (.mat), a MuData file (.h5mu) or a folder of .csv, """
-    """.tsv or .parquet files, one a view, joined by their ids; or the name of a set, as compare """
-    "has it. "
-    "Classes that it holds score the clusters and take no part in finding them. "
+    """.tsv or .parquet files, one per view, joined by their ids; or the name of a set, as """
+    "in compare. Classes that it holds score the clusters and take no part in finding them. "
     """Ctrl-C ends the sweeps early, and the labels so far are written.
 
 [bold]Examples[/bold]
@@ -60,7 +59,7 @@ manyview fit large.npz -k 100 --checkpoint fit.ckpt
 _PREDICT_HELP = """Write the cluster of each sample of DATA, by a model that fit has written.
 
 DATA has the views and features that the model was fitted to, by their names; what the model does \
-not know is left out, and where a view is not there all samples lack it.
+not know is left out, and a view that DATA does not have counts as lacking in every sample.
 
 [bold]Examples[/bold]
 
@@ -134,7 +133,7 @@ def manyview(
 
 
 @app.command(
-    help="Cluster the embedded digits, by MMC and as anybody would: a look at what it does."
+    help="Cluster the embedded digits by MMC, and by what anyone would try first: a first look."
 )
 def demo(
     report: Annotated[
@@ -191,7 +190,7 @@ def fit(
         typer.Option(
             "--model",
             metavar="FILE",
-            help="File of the model, by which predict finds the clusters of other samples.",
+            help="File to write the model to, by which predict finds the clusters of new samples.",
             show_default=False,
         ),
     ] = None,
@@ -224,13 +223,13 @@ def fit(
         typer.Option(
             callback=at_least(1),
             metavar="N",
-            help="Most views whose features are multiplied; 1 is no interactions.",
+            help="How many views' features are multiplied at most; 1 for no interactions.",
             show_default="all",
         ),
     ] = None,
     indicator: Annotated[
         Indicator,
-        typer.Option(help="One cluster a sample in every sweep, or the paper's relaxation."),
+        typer.Option(help="One cluster per sample in every sweep, or the paper's relaxation."),
     ] = Indicator.discrete,
     init: Annotated[Init, typer.Option(help="Where the clusters start.")] = Init.graph,
     n_init: Annotated[
@@ -240,14 +239,14 @@ def fit(
         ),
     ] = 1,
     max_iter: Annotated[
-        int, typer.Option(callback=at_least(1), metavar="N", help="Most sweeps.")
+        int, typer.Option(callback=at_least(1), metavar="N", help="Largest number of sweeps.")
     ] = 100,
     tol: Annotated[
         float,
         typer.Option(
             callback=at_least(0),
             metavar="X",
-            help="Stop when a sweep lowers the objective by less than this part.",
+            help="Stop when a sweep lowers the objective by less than this fraction.",
         ),
     ] = 1e-3,
     patience: Annotated[
@@ -255,14 +254,14 @@ def fit(
         typer.Option(
             callback=at_least(0),
             metavar="N",
-            help="Stop after as many sweeps that leave the clusters as they are; 0 goes on.",
+            help="Stop after N sweeps in a row that move hardly any sample; 0 for never.",
         ),
     ] = 4,
     normalize: Annotated[
         Normalize,
         typer.Option(
-            help="Samples to unit length, as suits counts and pixels; features to unit variance, "
-            "as suits measurements in units of their own; or neither."
+            help="rows: samples to unit length, for counts and pixels; columns: features to unit "
+            "variance, for measurements in different units; none: neither."
         ),
     ] = Normalize.rows,
     seed: Annotated[int, typer.Option(callback=_seed, metavar="N", help="Seed of the start.")] = 0,
@@ -274,15 +273,15 @@ def fit(
             callback=not_zero,
             metavar="N",
             help="Threads; -1 for all processors.",
-            show_default="as linear algebra has",
+            show_default="as many as linear algebra uses",
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write down every sweep; the same command goes on from there (with --force, where "
-            "labels have been written).",
+            help="Save the fit after every sweep; the same command goes on from there (with "
+            "--force, where labels have been written).",
             show_default=False,
         ),
     ] = None,

@@ -53,9 +53,8 @@ def as_fitted(dataset: Dataset, model: MMC) -> Views:
         warn_user(f"the model does not know {_counted(unknown, 'view')}: left out")
     lacking = [name for name in known if name not in views.names]
     if lacking:
-        warn_user(
-            f"there is no {' and no '.join(f'view {name!r}' for name in lacking)}: all lack it"
-        )
+        told = ", ".join(map(repr, lacking))
+        warn_user(f"DATA has no view {told}: predicted as if every sample lacked it")
     arrays: list[Any] = []
     feature_names: list[Names | None] = []
     present = np.ones((views.n_samples, len(known)), dtype=np.bool_)
@@ -91,8 +90,8 @@ def _order(view: str, given: Names, known: Names) -> npt.NDArray[np.intp] | None
         name, times = Counter(names.tolist()).most_common(1)[0]
         if times > 1:
             raise ValueError(
-                f"view {view!r}: {times} features are named {name!r}, so that they cannot be "
-                "told apart, and they are not those of fit in its order"
+                f"view {view!r}: {times} features are named {name!r} and cannot be told apart; "
+                "expected the features of fit, in their order"
             )
     places = {name: d for d, name in enumerate(given.tolist())}
     missing = [name for name in known.tolist() if name not in places]
@@ -115,7 +114,7 @@ def _check_present(present: npt.NDArray[np.bool_], ids: Names | None) -> None:
     if without.size:
         told = without.astype(np.str_) if ids is None else ids[without]
         raise ValueError(
-            f"{without.size} of the samples have no view that the model knows "
+            f"{without.size} of the samples have none of the views that the model knows "
             f"({first_few(told.tolist())}); leave them out"
         )
 

@@ -26,9 +26,9 @@ from manyview.experiment import (
     Run,
     compare,
     method_named,
+    rank_methods,
     summarise,
 )
-from manyview.experiment.significance import rank_methods
 
 __all__ = ["Outputs", "compare_files", "comparison_table", "methods_named"]
 
@@ -66,7 +66,7 @@ class Outputs:
         for path in paths:
             check_file(path)
         if len({path.resolve() for path in paths}) < len(paths):
-            raise ValueError("--results, --json and --report name the same file; expected others")
+            raise ValueError("--results, --json and --report must name different files")
         refuse_another(self.json, b'{\n "manyview"', "the JSON file of a comparison")
         refuse_another(self.report, REPORT_MARK, "a report")
 
@@ -99,7 +99,7 @@ def compare_files(
     tune : bool
         Whether to add a row with the setting that labels choose.
     preprocessings : sequence of str
-        How views are scaled, a row each.
+        How views are scaled, one row per kind.
     n_jobs : int
         Processes side by side.
     n_threads : int
@@ -158,7 +158,7 @@ def methods_named(names: str) -> list[Method]:
     for name in filter(None, map(str.strip, names.split(","))):
         wanted += list(METHODS) if name.lower() == "all" else [name]
     if not wanted:
-        raise ValueError(f"no methods are named; expected some of {', '.join(METHODS)}, or all")
+        raise ValueError(f"no method is named; expected some of {', '.join(METHODS)}, or all")
     return list({method.name: method for method in map(method_named, wanted)}.values())
 
 
@@ -188,7 +188,7 @@ def comparison_table(name: str, rows: Sequence[Row]) -> Table:
             (
                 f"{row.method}, labels" if row.tuned else row.method,
                 row.preprocessing,
-                *(_spread(row, key) for key in ("acc", "nmi_geometric")),
+                *(_mean_and_std(row, key) for key in ("acc", "nmi_geometric")),
                 *(_mean(row, key) for key in ("nmi_arithmetic", "nmi_max")),
                 "" if row.published is None else _percent(row.published),
                 f"{row.seconds:.2f}" if row.n_runs else "",
@@ -200,7 +200,7 @@ def comparison_table(name: str, rows: Sequence[Row]) -> Table:
 
 
 def ranking_tables(rows: Sequence[Row]) -> list[Table | str]:
-    """Return mean ranks over data sets, for each protocol that has several methods and sets."""
+    """Return mean ranks over sets, for each protocol and scaling of several methods and sets."""
     parts: list[Table | str] = []
     kinds: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -220,23 +220,24 @@ def ranking_tables(rows: Sequence[Row]) -> list[Table | str]:
         title = f"mean rank ({protocol}, scaled: {scaled})"
         parts.append(table((title, "ACC", "NMI geo"), lines))
         parts.append(
-            f"on {len(by_nmi.data)} sets; without labels is last; ranks that differ by less than "
-            f"{by_nmi.critical_difference:.2f} do not (Nemenyi, 5 %); all equal: p = "
-            f"{by_acc.p_value:.2g} by ACC, {by_nmi.p_value:.2g} by NMI (Friedman)"
+            f"Means over {len(by_nmi.data)} sets. A method that ended without labels ranks last. "
+            f"Mean ranks closer than {by_nmi.critical_difference:.2f} are not significantly "
+            "different (Nemenyi, 5 %). p-value that all methods are equal: "
+            f"{by_acc.p_value:.2g} by ACC, {by_nmi.p_value:.2g} by NMI (Friedman)."
         )
     return parts
 
 
 def _notes(rows: Sequence[Row]) -> Iterator[str]:
     if any(row.tuned for row in rows):
-        yield "labels: tuned with labels, on other seeds than those reported"
+        yield "METHOD, labels: tuned with labels, on other seeds than those reported"
 
 
-def _spread(row: Row, key: str) -> str:
+def _mean_and_std(row: Row, key: str) -> str:
     if not row.n_runs:
         return "failed"
-    spread = f"{plus_minus()}{100 * row.std[key]:.1f}" if row.n_runs > 1 else ""
-    return f"{100 * row.mean[key]:.1f}{spread}"
+    deviation = f"{plus_minus()}{100 * row.std[key]:.1f}" if row.n_runs > 1 else ""
+    return f"{100 * row.mean[key]:.1f}{deviation}"
 
 
 def _mean(row: Row, key: str) -> str:

@@ -21,8 +21,8 @@ _CPUS = os.cpu_count() or 1
 COMPARE_HELP = (
     """Compare methods on data sets whose classes are known.
 
-A row is a method with its label-free defaults, mean and standard deviation over seeds; """
-    "--tune adds one with the setting of the method's grid that the classes choose, on other "
+Each row shows a method with its label-free defaults, mean and standard deviation over seeds; """
+    "--tune adds one per method with the setting of its grid that the classes choose, on other "
     """seeds. Published figures stand beside ours where the paper has the set.
 
 [bold]Examples[/bold]
@@ -37,10 +37,10 @@ PAPER_HELP = (
     """Make the paper's table and figures anew.
 
 Nine methods on its three sets, which are looked for by their names; the published figures """
-    "stand beside ours. Also the processor time against the number of samples, and the objective "
-    """of MMC against the sweeps.
+    "stand beside ours. Also figures of the processor time against the number of samples, and of "
+    """the objective of MMC against the sweeps.
 
-What is done is kept: the same command goes on where it was stopped.
+Finished runs are kept: the same command goes on where it was stopped.
 
 [bold]Examples[/bold]
 
@@ -53,12 +53,12 @@ manyview paper --repeats 3 --no-tune --time-limit 60
 _Repeats = Annotated[int, typer.Option(callback=at_least(1), metavar="N", help="Number of seeds.")]
 _Jobs = Annotated[
     int,
-    typer.Option("--jobs", "-j", callback=at_least(1), metavar="N", help="Runs side by side."),
+    typer.Option("--jobs", "-j", callback=at_least(1), metavar="N", help="Runs at the same time."),
 ]
 _Threads = Annotated[
     int,
     typer.Option(
-        "--threads", callback=at_least(1), metavar="N", help="Threads of linear algebra in a run."
+        "--threads", callback=at_least(1), metavar="N", help="Threads of linear algebra per run."
     ),
 ]
 _TimeLimit = Annotated[
@@ -67,7 +67,7 @@ _TimeLimit = Annotated[
 ]
 _MemoryLimit = Annotated[
     float | None,
-    typer.Option(metavar="GB", help="Stop a run that holds more.", show_default=False),
+    typer.Option(metavar="GB", help="Stop a run that needs more memory.", show_default=False),
 ]
 _TablesOnly = Annotated[
     bool, typer.Option("--quiet", "-q", help="Print the tables and errors only.")
@@ -86,7 +86,8 @@ def compare(
     methods: Annotated[
         str,
         typer.Option(
-            metavar="NAMES", help="Names with commas between them; all are those of the paper."
+            metavar="NAMES",
+            help="Names with commas between them; all stands for the nine of the paper.",
         ),
     ] = "all",
     repeats: _Repeats = 20,
@@ -97,8 +98,8 @@ def compare(
         str,
         typer.Option(
             metavar="KINDS",
-            help="How views are scaled, a row each: default (the method's own way), none, rows "
-            "(samples of unit length), columns (standardised features); commas between them.",
+            help="How views are scaled, one row per kind: default (the method's own way), none, "
+            "rows (samples of unit length), columns (standardised features); commas between them.",
         ),
     ] = "default",
     n_jobs: _Jobs = _CPUS,
@@ -109,8 +110,8 @@ def compare(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Add every run to this file as it is done; the same command goes on from it. "
-            "Given --json or --report, a file beside it by default.",
+            help="Add every run to this file as it ends; the same command goes on from there. "
+            "By default a file beside that of --json or --report, if either is given.",
             show_default=False,
         ),
     ] = None,
@@ -121,8 +122,8 @@ def compare(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write a page of tables and figures. MMC is fitted for it once more, whatever the "
-            "methods and limits.",
+            help="Write a page of tables and figures. MMC is fitted once more for it, whatever "
+            "--methods and the limits say.",
             show_default=False,
         ),
     ] = None,
@@ -168,12 +169,14 @@ def paper(
     data: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="DATA", help="A set in place of the paper's; repeatable.", show_default=False
+            metavar="DATA",
+            help="File or set in place of those of the paper; give it once per set.",
+            show_default=False,
         ),
     ] = None,
     repeats: _Repeats = 20,
     tune: Annotated[
-        bool, typer.Option("--tune/--no-tune", help="Rows whose parameters the classes choose.")
+        bool, typer.Option("--tune/--no-tune", help="Add rows whose parameters the classes choose.")
     ] = True,
     scaled: Annotated[
         str, typer.Option(metavar="KINDS", help="How views are scaled; see compare --help.")
@@ -183,10 +186,14 @@ def paper(
     time_limit: _TimeLimit = None,
     memory_limit: _MemoryLimit = None,
     times: Annotated[
-        bool, typer.Option("--times/--no-times", help="The figure of times, which takes longest.")
+        bool,
+        typer.Option("--times/--no-times", help="Also make the figure of times; takes longest."),
     ] = True,
     growth_limit: Annotated[
-        float, typer.Option(metavar="SECONDS", help="The same, for the figure of times.")
+        float,
+        typer.Option(
+            metavar="SECONDS", help="Stop a run of the figure of times that takes longer."
+        ),
     ] = 60.0,
     quiet: _TablesOnly = False,
 ) -> None:

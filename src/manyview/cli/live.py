@@ -11,12 +11,11 @@ from contextlib import contextmanager
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from manyview.cli.tables import new_console
-from manyview.experiment import Listener, Run
-from manyview.experiment.tasks import Task
+from manyview.experiment import Listener, Run, Task
 
-__all__ = ["shown_progress"]
+__all__ = ["LOG_SECONDS", "shown_progress"]
 
-_LOG_SECONDS = 30.0  # after which a line is due at the next change
+LOG_SECONDS = 30.0  # after which a line is due at the next change
 
 
 @contextmanager
@@ -51,7 +50,7 @@ class _Shown(Listener):
 
     def planned(self, total: int, known: int) -> None:
         self._done = known
-        self._begin(total, f"{known} were there already" if known else "")
+        self._begin(total, f"{known} were in the results file already" if known else "")
 
     def started(self, task: Task) -> None:
         name = _named(task.method.name, task.data, task.protocol)
@@ -100,9 +99,9 @@ class _InLog(_Shown):
 
     def _show(self, running: str) -> None:
         tenth = 10 * self._done // max(self._total, 1)
-        if tenth > self._tenth or time.monotonic() >= self._written + _LOG_SECONDS:
+        if tenth > self._tenth or time.monotonic() >= self._written + LOG_SECONDS:
             self._tenth = tenth
-            self._write(f"runs {running}" if running else "")
+            self._write(f"running {running}" if running else "")
 
     def _write(self, word: str) -> None:
         line = f"{self._title}: {self._done} of {self._total} done" + (f"; {word}" if word else "")

@@ -51,10 +51,10 @@ def find_dataset(name: str, *, classes: str | None = None, id_column: str | None
     known = list(dict.fromkeys([*files, *NEWS, "digits"]))
     near = get_close_matches(name, known, n=1)
     hint = f"; did you mean {near[0]}?" if near else ";"
-    more = "" if folder else ". MANYVIEW_DATA names the folder of others"
+    more = "" if folder else ". MANYVIEW_DATA can name a folder with more"
     if folder and not Path(folder).is_dir():
         more = f". MANYVIEW_DATA names {folder}, which is no folder"
-    raise ValueError(f"no file or set {name!r}{hint} there are {', '.join(known)}{more}")
+    raise ValueError(f"no file or set {name!r}{hint} the known sets are {', '.join(known)}{more}")
 
 
 def sources_of(name: str) -> list[Path]:

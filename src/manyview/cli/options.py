@@ -14,7 +14,7 @@ Classes = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Column of known classes, for scoring: of a folder's labels file, or of a .h5mu file.",
+        help="Column of known classes, for scoring, in a folder's labels file or a .h5mu file.",
         show_default=False,
     ),
 ]
@@ -22,8 +22,8 @@ IdColumn = Annotated[
     str | None,
     typer.Option(
         metavar="NAME",
-        help="Column that tells the samples in the files of a folder.",
-        show_default="id and the like",
+        help="Column of sample ids in the files of a folder.",
+        show_default="id, or a similar name",
     ),
 ]
 

@@ -65,7 +65,7 @@ def check_targets(
             raise ValueError(f"{option} would replace the {what} {source}; give another {option}")
         if source.is_dir() and _resolved(path).parent == _resolved(source):
             raise ValueError(
-                f"{option} would lie among the views in {source}; give another {option}"
+                f"{option} would be written among the views in {source}; give another {option}"
             )
     for option, path in files.items():
         if option in written:
@@ -96,7 +96,7 @@ def unoccupied(path: Path, *, force: bool) -> Path:
         for number in count(2)
         if not (other := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists()
     )
-    warn_user(f"{path} was made by somebody else meanwhile, and stays; this one is {beside}")
+    warn_user(f"{path} was made by another program meanwhile: written to {beside} instead")
     return beside
 
 
@@ -146,7 +146,7 @@ def write_labels(
 
 
 def write_combinations(path: Path, found: Sequence[Combination], order: int) -> None:
-    """Write what speaks for each cluster as CSV, a combination a line; ``-`` is standard output.
+    """Write what speaks for each cluster as CSV, one combination per line; ``-`` for stdout.
 
     There are columns for `order` features, of which single ones leave the last empty.
     """

@@ -16,10 +16,10 @@ from manyview.datasets import Dataset, make_views
 from manyview.experiment import Limits, Listener
 from manyview.paper import reproduce
 
-__all__ = ["reproduce_paper"]
+__all__ = ["LARGE_SAMPLES", "reproduce_paper"]
 
 _SETS = ("3sources", "fox", "cnn")
-_LARGE = 70_000
+LARGE_SAMPLES = 70_000
 
 
 def reproduce_paper(
@@ -92,5 +92,5 @@ def _large_set() -> Dataset:
     folder = os.environ.get("MANYVIEW_DATA")
     if folder and (Path(folder) / "mnist70k.npz").exists():
         return find_dataset("mnist70k")
-    made = make_views(_LARGE, 10, (50, 50), random_state=0)
+    made = make_views(LARGE_SAMPLES, 10, (50, 50), random_state=0)
     return Dataset(made.views, made.y, name="made")

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
+
+from manyview.experiment.outcome import Ending, stopped_at
+from manyview.experiment.run import Run
 
 __all__ = ["Limits"]
 
-_STOPPED = r"stopped at the (?P<what>time|memory) limit of (?P<limit>\S+) (s|GB)"
-_ELSEWHERE = ", with another seed"
-_ENDED = "the process"
-# what failed on one machine may not on another, or once something is installed
-_OF_THE_MACHINE = r".* GiB may be used\b.*|(Memory|Import|ModuleNotFound)Error\b.*"
+_ROUNDING = 1e-5  # limits that were read from a message have six digits
 
 
 @dataclass(frozen=True)
@@ -27,39 +25,47 @@ class Limits:
 
     Examples
     --------
-    >>> Limits(seconds=5).exceeded(seconds=6.0, held=0)
+    >>> Limits(seconds=5).exceeded(seconds=6.0, held=0).error
     'stopped at the time limit of 5 s'
     """
 
     seconds: float | None = None
     bytes: float | None = None
 
-    def exceeded(self, seconds: float, held: int) -> str:
-        """Return why a run must stop, or an empty string."""
-        if self.seconds is not None and seconds > self.seconds:
-            return f"stopped at the time limit of {self.seconds:g} s"
-        if self.bytes is not None and held > self.bytes:
-            return f"stopped at the memory limit of {self.bytes / 1e9:g} GB"
-        return ""
+    def exceeded(self, seconds: float, held: int) -> Ending | None:
+        """Return how a run that took so much must end, or None where it may go on.
 
-    @staticmethod
-    def for_other_seeds(error: str) -> str:
-        """Return why runs that differ by their seed only are not tried, or an empty string.
+        Parameters
+        ----------
+        seconds : float
+            Wall-clock time that it took.
+        held : int
+            Bytes of memory that it holds.
 
-        Examples
-        --------
-        >>> Limits.for_other_seeds("stopped at the time limit of 5 s")
-        'stopped at the time limit of 5 s, with another seed'
+        Returns
+        -------
+        Ending or None
         """
-        stopped = error.removesuffix(_ELSEWHERE)
-        return stopped + _ELSEWHERE if re.fullmatch(_STOPPED, stopped) else ""
+        if self.seconds is not None and seconds > self.seconds:
+            return stopped_at("time_limit", self.seconds)
+        if self.bytes is not None and held > self.bytes:
+            return stopped_at("memory_limit", self.bytes)
+        return None
 
-    def would_differ(self, error: str) -> bool:
-        """Whether a run that failed so might not, within these limits and on this machine."""
-        found = re.fullmatch(_STOPPED, error.removesuffix(_ELSEWHERE))
-        if found is None:
-            return error.startswith(_ENDED) or bool(re.fullmatch(_OF_THE_MACHINE, error, re.DOTALL))
-        limit = self.seconds if found["what"] == "time" else self.bytes
-        scale = 1.0 if found["what"] == "time" else 1e9
-        # the message has six digits of the limit
-        return limit is None or limit > float(found["limit"]) * scale * (1.0 + 1e-5)
+    def would_differ(self, run: Run) -> bool:
+        """Whether a run might end otherwise if it were done within these limits, here.
+
+        Parameters
+        ----------
+        run : Run
+            That ended.
+
+        Returns
+        -------
+        bool
+        """
+        if run.limit is None:
+            # what failed on one machine may not on another, or once something is installed
+            return run.outcome == "machine"
+        limit = self.seconds if run.outcome == "time_limit" else self.bytes
+        return limit is None or limit > run.limit * (1.0 + _ROUNDING)

@@ -98,12 +98,26 @@ REFERENCES: dict[str, Method] = {
 
 
 def method_named(name: str) -> Method:
-    """Return a method or reference by its name, in capitals or not.
+    """Return a method or reference by its name.
+
+    Parameters
+    ----------
+    name : str
+        One of ``METHODS`` or ``REFERENCES``; capitals do not matter.
+
+    Returns
+    -------
+    Method
 
     Raises
     ------
     ValueError
         For an unknown name; lists the known ones and the nearest.
+
+    Examples
+    --------
+    >>> method_named("mmc-f").name
+    'MMC-F'
     """
     known = {method.name.lower(): method for method in (METHODS | REFERENCES).values()}
     if name.lower() in known:

@@ -6,37 +6,20 @@ of a grid with the best mean accuracy on some seeds, reported on others.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
-
-import numpy as np
+from collections.abc import Sequence
 
 from manyview.datasets import Dataset
-from manyview.experiment.fingerprint import fingerprint
+from manyview.experiment.checks import check_datasets, check_methods, check_options
+from manyview.experiment.ledger import Ledger
 from manyview.experiment.limits import Limits
+from manyview.experiment.listener import Listener
 from manyview.experiment.methods import Method
+from manyview.experiment.outcome import Ending
+from manyview.experiment.plan import Cell, Plan, cells_of
 from manyview.experiment.results import ResultsFile
-from manyview.experiment.run import Key, Protocol, Run
-from manyview.experiment.tasks import Task, perform
+from manyview.experiment.run import Run
 
-__all__ = ["PREPROCESSINGS", "TUNING_SEED", "Listener", "compare"]
-
-TUNING_SEED = 1000
-PREPROCESSINGS = ("default", "none", "rows", "columns")
-
-
-class Listener:
-    """Is told how a comparison goes on; does nothing with it."""
-
-    def planned(self, total: int, known: int) -> None:
-        """Hear how many runs there are, and how many of them a results file held already."""
-
-    def started(self, task: Task) -> None:
-        """Hear that a task is begun."""
-
-    def finished(self, run: Run) -> None:
-        """Hear of a run that is done."""
+__all__ = ["compare"]
 
 
 def compare(
@@ -61,14 +44,14 @@ def compare(
     datasets : sequence of Dataset
         With their classes, and names that differ.
     repeats : int
-        Seeds of the reported runs.
+        Number of seeds of the reported runs.
     tune : bool
         Also report each method with the setting of its grid that labels choose.
     tuning_repeats : int
-        Seeds, other than the reported ones, on which the setting is chosen.
+        Number of seeds, other than the reported ones, on which the setting is chosen.
     preprocessings : sequence of {"default", "none", "rows", "columns"}
-        How views are scaled, each a row of its own: as the method does by itself, not at all, by
-        samples of unit length, by standardised features.
+        How views are scaled: as the method does by itself, not at all, samples to unit length,
+        features standardised. Each gives runs, and so a row, of its own.
     n_jobs : int or None
         Processes side by side; None does all in this one, where there can be no limits.
     n_threads : int
@@ -85,256 +68,69 @@ def compare(
     -------
     list of Run
         The reported runs, by data set, method, preprocessing and protocol.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For what is no method or data set, names that are there twice, data without classes, or
+        options out of their range.
+
+    See Also
+    --------
+    summarise : Means and standard deviations over seeds.
+
+    Examples
+    --------
+    >>> from manyview.datasets import make_views
+    >>> from manyview.experiment import METHODS, REFERENCES, summarise
+    >>> data = make_views(60, 3, (6, 5), random_state=0)
+    >>> runs = compare([METHODS["MMC"], REFERENCES["k-means"]], [data], repeats=2)
+    >>> [(run.method, run.seed, run.outcome) for run in runs]
+    [('MMC', 0, 'done'), ('MMC', 1, 'done'), ('k-means', 0, 'done'), ('k-means', 1, 'done')]
+    >>> [(row.method, row.mean["acc"]) for row in summarise(runs)]
+    [('MMC', 1.0), ('k-means', 1.0)]
     """
-    _check_data(datasets)
-    _check(methods, repeats, tuning_repeats, preprocessings, n_jobs)
-    if n_jobs is None and limits is not None and limits != Limits():
-        raise ValueError(
-            "limits with n_jobs=None: a run in this process cannot be stopped; use n_jobs=1"
-        )
-    prints = {dataset.name: fingerprint(dataset) for dataset in datasets}
-    plan = _Plan(
-        {dataset.name: dataset for dataset in datasets},
-        results,
-        listener or Listener(),
-        n_jobs,
-        n_threads,
-        limits or Limits(),
-    )
-    cells = list(
-        dict.fromkeys(
-            _Cell(
-                method.name,
-                method,
-                dataset.name,
-                prints[dataset.name],
-                dataset.views.n_samples,
-                _meant(method, preprocessing),
-            )
-            for dataset in datasets
-            for method in methods
-            for preprocessing in preprocessings
-        )
-    )
-    tunable = [cell for cell in cells if tune and cell.method.grid]
-    seeds = tuple(range(repeats))
-    first_other = max(TUNING_SEED, repeats)
-    other_seeds = tuple(range(first_other, first_other + tuning_repeats))
-    first = [task for cell in cells for task in cell.tasks("default", {}, seeds)]
-    for cell in tunable:
-        for setting in cell.method.grid:
-            first += cell.tasks("selection", setting, other_seeds)
+    limits, listener = limits or Limits(), listener or Listener()
+    check_datasets(datasets)
+    check_methods(methods)
+    check_options(repeats, tuning_repeats, preprocessings, n_jobs, limits)
+    cells = cells_of(methods, datasets, preprocessings)
+    plan = Plan(cells, repeats, tuning_repeats if tune else 0)
+    by_name = {dataset.name: dataset for dataset in datasets}
+    ledger = Ledger(by_name, results, listener, n_jobs, n_threads, limits)
+    first = plan.tasks()
     keys = {run.key for task in first for run in task.runs()}
-    plan.listener.planned(len(keys) + repeats * len(tunable), len(keys & plan.runs.keys()))
-    plan.perform(first)
+    total = len(keys) + repeats * len(plan.tunable)
+    listener.planned(total, len(keys & ledger.runs.keys()))
+    ledger.perform(first)
     tuned = {
-        cell: cell.tasks("tuned", best, seeds)
-        for cell in tunable
-        if (best := cell.chosen(plan.runs, other_seeds)) is not None
+        cell: plan.tuned(cell, setting)
+        for cell in plan.tunable
+        if (setting := plan.chosen(cell, ledger.runs)) is not None
     }
     second = [task for tasks in tuned.values() for task in tasks]
-    plan.tell_of_known(second)
-    plan.perform(second)
+    ledger.tell_of_known(second)
+    ledger.perform(second)
 
     reported = []
     for cell in cells:
-        reported += plan.found(cell.tasks("default", {}, seeds))
+        reported += ledger.found(plan.default(cell))
         if cell in tuned:
-            reported += plan.found(tuned[cell])
-        elif cell in tunable:
-            reported += plan.untuned(cell, seeds, other_seeds)
+            reported += ledger.found(tuned[cell])
+        elif cell in plan.tunable:
+            reported += _untuned(cell, plan, ledger)
     return reported
 
 
-def _meant(method: Method, preprocessing: str) -> str:
-    """Return ``"default"`` also where what is asked for is what the method does by itself."""
-    own = method.default_preprocessing or "none"
-    return "default" if preprocessing == own else preprocessing
+def _untuned(cell: Cell, plan: Plan, ledger: Ledger) -> list[Run]:
+    """Return failed runs in place of tuned ones where no setting could be chosen.
 
-
-@dataclass(frozen=True)
-class _Cell:
-    """A method, known by its name, on a data set with a preprocessing."""
-
-    name: str
-    method: Method = field(compare=False)
-    data: str
-    fingerprint: str
-    n_samples: int
-    preprocessing: str
-
-    def tasks(
-        self, protocol: Protocol, setting: Mapping[str, Any], seeds: tuple[int, ...]
-    ) -> list[Task]:
-        params = {**self.method.defaults, **setting}
-        if self.preprocessing != "default":
-            params["normalize"] = None if self.preprocessing == "none" else self.preprocessing
-        groups = [seeds] if self.method.shares_fit else [(seed,) for seed in seeds]
-        return [
-            Task(self.method, self.data, self.fingerprint, self.n_samples, protocol, params, group)
-            for group in groups
-        ]
-
-    def chosen(self, runs: Mapping[Key, Run], seeds: tuple[int, ...]) -> Mapping[str, Any] | None:
-        """Return the setting of the grid with the best mean accuracy in the runs of selection.
-
-        None where not one of them ended with labels: there is nothing to choose by.
-        """
-
-        def accuracy(setting: Mapping[str, Any]) -> float:
-            found = self.selection(runs, setting, seeds)
-            return float(np.mean([run.scores.get("acc", 0.0) for run in found]))
-
-        ended = any(
-            run.scores for each in self.method.grid for run in self.selection(runs, each, seeds)
-        )
-        return max(self.method.grid, key=accuracy) if ended else None
-
-    def selection(
-        self, runs: Mapping[Key, Run], setting: Mapping[str, Any], seeds: tuple[int, ...]
-    ) -> list[Run]:
-        """Return the runs by which a setting is judged."""
-        tasks = self.tasks("selection", setting, seeds)
-        return [runs[run.key] for task in tasks for run in task.runs()]
-
-
-@dataclass
-class _Plan:
-    """Runs that are there, and how those that are not are come by."""
-
-    datasets: Mapping[str, Dataset]
-    results: ResultsFile | None
-    listener: Listener
-    n_jobs: int | None
-    n_threads: int
-    limits: Limits
-    runs: dict[Key, Run] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for run in self.results.runs if self.results else ():
-            if not self.limits.would_differ(run.error):
-                self.runs[run.key] = run
-
-    def tell_of_known(self, tasks: Sequence[Task]) -> None:
-        """Tell of runs that are there, but that nobody could know to be asked for."""
-        for run in (run for task in tasks for run in task.runs() if run.key in self.runs):
-            self.listener.finished(self.runs[run.key])
-
-    def found(self, tasks: Sequence[Task]) -> list[Run]:
-        """Return the runs of tasks that were performed."""
-        # a file may hold the same data under another name, and may not say how many they are
-        return [
-            replace(self.runs[run.key], data=run.data, n_samples=run.n_samples)
-            for task in tasks
-            for run in task.runs()
-        ]
-
-    def untuned(
-        self, cell: _Cell, seeds: tuple[int, ...], other_seeds: tuple[int, ...]
-    ) -> list[Run]:
-        """Return failed runs in place of tuned ones where no setting could be chosen.
-
-        They are not kept: with other limits, or on another machine, there may be one.
-        """
-        (first, *_) = cell.selection(self.runs, cell.method.grid[0], other_seeds)
-        reason = f"no setting of the grid ended with labels: {first.error}"
-        failed = [
-            replace(run, error=reason)
-            for task in cell.tasks("tuned", {}, seeds)
-            for run in task.runs()
-        ]
-        for run in failed:
-            self.listener.finished(run)
-        return failed
-
-    def perform(self, tasks: Sequence[Task]) -> None:
-        taken: set[Key] = set()
-        left = [part for task in tasks for part in self._left(task, taken)]
-        stopped = {
-            run.key[:-1]: reason
-            for run in self.runs.values()
-            if (reason := self.limits.for_other_seeds(run.error))
-        }
-        given_up = [task for task in left if task.runs()[0].key[:-1] in stopped]
-        for run in (run for task in given_up for run in task.runs()):
-            self._keep(replace(run, error=stopped[run.key[:-1]]))
-        for run in self._done([task for task in left if task not in given_up]):
-            self._keep(run)
-
-    def _keep(self, run: Run) -> None:
-        kept = run if self.results is None else self.results.add(run)
-        self.runs[kept.key] = kept
-        self.listener.finished(kept)
-
-    def _left(self, task: Task, taken: set[Key]) -> list[Task]:
-        """Return the part of a task that is neither there nor taken, and take it."""
-        left = [run for run in task.runs() if run.key not in self.runs and run.key not in taken]
-        taken.update(run.key for run in left)
-        seeds = tuple(run.seed for run in left)
-        if not seeds:
-            return []
-        return [replace(task, seeds=seeds)]
-
-    def _done(self, tasks: Sequence[Task]) -> Iterator[Run]:
-        if self.n_jobs is None:
-            for task in tasks:
-                self.listener.started(task)
-                yield from perform(task, self.datasets[task.data])
-            return
-        try:
-            from manyview.experiment.workers import perform_all
-        except ModuleNotFoundError as error:
-            raise ModuleNotFoundError(
-                f"runs in processes need {error.name}: pip install 'manyview[app]'", name=error.name
-            ) from error
-        yield from perform_all(
-            tasks,
-            self.datasets,
-            n_jobs=self.n_jobs,
-            n_threads=self.n_threads,
-            limits=self.limits,
-            on_start=self.listener.started,
-        )
-
-
-def _check(
-    methods: Sequence[Method],
-    repeats: int,
-    tuning_repeats: int,
-    preprocessings: Sequence[str],
-    n_jobs: int | None,
-) -> None:
-    for method in methods:
-        if not isinstance(method, Method):
-            raise TypeError(
-                f"{method!r} is no method; expected those of METHODS, such as METHODS['MMC'], of "
-                "REFERENCES, or a Method"
-            )
-    called = [method.name for method in methods]
-    for name in called:
-        if called.count(name) > 1:
-            raise ValueError(f"two methods are called {name!r}")
-    if n_jobs is not None and n_jobs < 1:
-        raise ValueError(f"n_jobs={n_jobs}; expected at least 1, or None")
-    for preprocessing in preprocessings:
-        if preprocessing not in PREPROCESSINGS:
-            expected = ", ".join(PREPROCESSINGS)
-            raise ValueError(f"no scaling {preprocessing!r}; expected some of {expected}")
-    if repeats < 1:
-        raise ValueError(f"repeats={repeats}; expected at least 1")
-    if tuning_repeats < 1:
-        raise ValueError(f"tuning_repeats={tuning_repeats}; expected at least 1")
-
-
-def _check_data(datasets: Sequence[Dataset]) -> None:
-    if isinstance(datasets, Dataset):
-        raise TypeError("datasets is one Dataset; expected a list of them")
-    for dataset in datasets:
-        if not isinstance(dataset, Dataset):
-            raise TypeError(f"received {type(dataset).__name__}; expected a list of Dataset")
-    names = [dataset.name for dataset in datasets]
-    for dataset in datasets:
-        if dataset.y is None:
-            raise ValueError(f"data set {dataset.name!r} has no classes to score against")
-        if names.count(dataset.name) > 1:
-            raise ValueError(f"two data sets are called {dataset.name!r}: rename a file, or a set")
+    They are not kept: with other limits, or on another machine, there may be one.
+    """
+    (first, *_) = ledger.found(plan.selection(cell, cell.method.grid[0]))
+    reason = f"no setting of the grid ended with labels: {first.error}"
+    ending = Ending(first.outcome, reason, first.limit)
+    failed = [run.ended(ending) for task in plan.tuned(cell, {}) for run in task.runs()]
+    for run in failed:
+        ledger.listener.finished(run)
+    return failed

@@ -1,4 +1,4 @@
-"""A file of runs, one JSON object a line, to which every finished run is added at once."""
+"""A file of runs, one JSON object per line, to which every finished run is added at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LIBRARIES = ("numpy", "scipy", "scikit-learn")
 class ResultsFile:
     """Runs on disk. Entering it opens the file to add to it, and makes it if it is not there.
 
-    The first line and one for every time that the file is opened tell versions and machine; each
+    Each time that the file is opened, the first included, a line tells versions and machine; each
     run names the one that it belongs to. A line that was cut off, as by a kill, is left out.
 
     Parameters
@@ -41,6 +41,22 @@ class ResultsFile:
         What it holds of this version of manyview, as of its opening or last addition.
     sessions : list of dict
         Versions and machine, one for every time that it was opened.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from manyview.datasets import make_views
+    >>> from manyview.experiment import REFERENCES, compare, read_runs
+    >>> data = make_views(60, 3, (6, 5), random_state=0)
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "runs.jsonl"
+    ...     with ResultsFile(path) as results:
+    ...         runs = compare([REFERENCES["k-means"]], [data], repeats=2, results=results)
+    ...     with ResultsFile(path) as results:  # as after an interrupt: two runs are there already
+    ...         runs = compare([REFERENCES["k-means"]], [data], repeats=3, results=results)
+    ...     [run.session for run in read_runs(path)]
+    [0, 0, 1]
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -79,7 +95,17 @@ class ResultsFile:
             self._file = None
 
     def add(self, run: Run) -> Run:
-        """Write a run, so that it is on the disk when this returns; return it as written."""
+        """Write a run, so that it is on the disk when this returns.
+
+        Parameters
+        ----------
+        run : Run
+
+        Returns
+        -------
+        Run
+            As it was written: with its session.
+        """
         run = replace(run, session=self._session)
         self._write({"run": run.as_record()})
         self.runs.append(run)
@@ -110,6 +136,18 @@ def read_runs(path: str | os.PathLike[str]) -> list[Run]:
     ------
     ValueError
         If it is not a results file, or one line of it cannot be read.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from manyview.experiment import Run
+    >>> with TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "runs.jsonl"
+    ...     with ResultsFile(path) as results:
+    ...         written = results.add(Run("MMC", "news", 0, "default", {}, scores={"acc": 0.9}))
+    ...     read_runs(path) == [written]
+    True
     """
     return list({run.key: run for run in _read(Path(path)).runs}.values())
 

@@ -32,9 +32,10 @@ class Ranking:
     ranks : dict of str to float
         Mean rank of each method, 1 for the best, best first.
     p_value : float
-        Of Friedman's test that all are equal; NaN for fewer than three methods or two sets.
+        That all methods are equal, by Friedman's test; NaN for fewer than three methods or two
+        sets.
     critical_difference : float
-        Mean ranks that differ by less do not differ, by Nemenyi's test at 5 %.
+        Mean ranks closer than this are not significantly different, by Nemenyi's test at 5 %.
     """
 
     score: str
@@ -77,7 +78,7 @@ def rank_methods(rows: Sequence[Row], score: str = "nmi_geometric") -> Ranking:
     Parameters
     ----------
     rows : sequence of Row
-        One a method and data set, all of one protocol.
+        One per method and data set, all of one protocol.
     score : str
         By which to rank.
 
@@ -89,6 +90,18 @@ def rank_methods(rows: Sequence[Row], score: str = "nmi_geometric") -> Ranking:
     ------
     ValueError
         If rows are of several protocols or lack the score, or all methods were run on no data set.
+
+    Examples
+    --------
+    >>> from manyview.experiment import Run, summarise
+    >>> scores = {"news": {"MMC": 0.8, "SEC": 0.5}, "digits": {"MMC": 0.9, "SEC": 0.7}}
+    >>> runs = [
+    ...     Run(method, data, 0, "default", {}, scores={"nmi_geometric": value})
+    ...     for data, found in scores.items()
+    ...     for method, value in found.items()
+    ... ]
+    >>> rank_methods(summarise(runs)).ranks
+    {'MMC': 1.0, 'SEC': 2.0}
     """
     _check_one_protocol(rows)
     _check_score((row.mean for row in rows), score)
@@ -118,7 +131,7 @@ def rank_methods(rows: Sequence[Row], score: str = "nmi_geometric") -> Ranking:
 
 
 def critical_difference(n_methods: int, n_sets: int, level: float = 0.05) -> float:
-    """Return by how much mean ranks must differ for two methods to, by Nemenyi's test.
+    """Return how far apart mean ranks are that differ significantly, by Nemenyi's test.
 
     Parameters
     ----------
@@ -140,8 +153,8 @@ def critical_difference(n_methods: int, n_sets: int, level: float = 0.05) -> flo
     >>> round(critical_difference(4, 14), 2)
     1.25
     """
-    spread = studentized_range.ppf(1.0 - level, n_methods, np.inf) / np.sqrt(2.0)
-    return float(spread * np.sqrt(n_methods * (n_methods + 1) / (6.0 * n_sets)))
+    quantile = studentized_range.ppf(1.0 - level, n_methods, np.inf) / np.sqrt(2.0)
+    return float(quantile * np.sqrt(n_methods * (n_methods + 1) / (6.0 * n_sets)))
 
 
 def paired_differences(
@@ -153,7 +166,7 @@ def paired_differences(
     n_resamples: int = 2000,
     seed: int = 0,
 ) -> list[Difference]:
-    """Compare one method with all others, paired by data set and seed.
+    """Compare one method with every other, paired by data set and seed.
 
     Parameters
     ----------
@@ -174,6 +187,24 @@ def paired_differences(
     -------
     list of Difference
         In the order in which the others appear; those that share no run with it are left out.
+
+    Raises
+    ------
+    ValueError
+        If runs are of several protocols or lack the score, or none is of the method.
+
+    Examples
+    --------
+    >>> from manyview.experiment import Run
+    >>> runs = [
+    ...     Run(method, data, seed, "default", {}, scores={"nmi_geometric": value + 0.01 * seed})
+    ...     for method, value in (("MMC", 0.75), ("SEC", 0.5))
+    ...     for data in ("news", "digits")
+    ...     for seed in (0, 1)
+    ... ]
+    >>> (found,) = paired_differences(runs, "MMC")
+    >>> found.other, found.mean, found.low, found.wins
+    ('SEC', 0.25, 0.25, 2)
     """
     _check_one_protocol(runs)
     _check_score((run.scores for run in runs), score)

@@ -21,6 +21,7 @@ class Row:
     Attributes
     ----------
     method, data : str
+        Names.
     protocol : {"default", "tuned", "selection"}
         Whether labels chose the parameters.
     preprocessing : str
@@ -37,6 +38,15 @@ class Row:
         ACC and NMI of the paper.
     errors : tuple of str
         What the runs without labels said.
+
+    Examples
+    --------
+    >>> from manyview.experiment import Run, summarise
+    >>> scores = {0: 0.75, 1: 0.25}
+    >>> runs = [Run("MMC", "news", n, "tuned", {}, scores={"acc": a}) for n, a in scores.items()]
+    >>> (row,) = summarise(runs)
+    >>> row.title, row.n_runs, row.mean["acc"], row.std["acc"]
+    ('MMC, tuned with labels', 2, 0.5, 0.25)
     """
 
     method: str
@@ -66,10 +76,32 @@ class Row:
 
 
 def summarise(runs: Sequence[Run]) -> list[Row]:
-    """Return a row for each method with its parameters, data set and protocol, in order."""
+    """Gather runs that differ by their seed only.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        As :func:`manyview.experiment.compare` or :func:`manyview.experiment.read_runs` returns.
+
+    Returns
+    -------
+    list of Row
+        One for each method with its parameters, data set and protocol, in the order of the runs.
+
+    Examples
+    --------
+    >>> from manyview.experiment import Run
+    >>> runs = [
+    ...     Run("MMC", "news", 0, "default", {}, scores={"acc": 0.75}),
+    ...     Run("MMC", "news", 1, "default", {}, scores={"acc": 0.25}),
+    ...     Run("SEC", "news", 0, "default", {}, error="view 'text' has a NaN"),
+    ... ]
+    >>> [(row.method, row.n_runs, row.mean, row.errors) for row in summarise(runs)]
+    [('MMC', 2, {'acc': 0.5}, ()), ('SEC', 0, {}, ("view 'text' has a NaN",))]
+    """
     groups: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
-        key = run.method, run.data, run.protocol, run.preprocessing, run.key[3]
+        key = run.method, run.data, run.protocol, run.preprocessing, run.key.settings
         groups.setdefault(key, []).append(run)
     return [_row(group) for group in groups.values()]
 

@@ -16,7 +16,7 @@ _COST = ("seconds", "cpu_seconds", "peak_bytes", "n_iter")
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """Return all that rows hold, a line each.
+    """Return all that rows hold, one line per row.
 
     Parameters
     ----------
@@ -68,28 +68,27 @@ def as_markdown(rows: Sequence[Row]) -> str:
     data = list(dict.fromkeys(row.data for row in rows))
     lines = [
         "| method | scaled |"
-        + "".join(f" {name} ACC | {name} NMI |" for name in map(_plain, data)),
+        + "".join(f" {name} ACC | {name} NMI |" for name in map(_one_cell, data)),
         "|---|---|" + "---:|" * (2 * len(data)),
     ]
-    kinds = dict.fromkeys((row.method, row.protocol, row.preprocessing) for row in rows)
+    kinds: dict[tuple[str, str, str], list[Row]] = {}
+    for row in rows:
+        kinds.setdefault((row.method, row.protocol, row.preprocessing), []).append(row)
     best = _best(rows)
-    for method, protocol, preprocessing in kinds:
+    for alike in kinds.values():
         cells = []
         for name in data:
-            found = [
-                row
-                for row in rows
-                if (row.method, row.protocol, row.preprocessing, row.data)
-                == (method, protocol, preprocessing, name)
-            ]
+            found = [row for row in alike if row.data == name]
             if len(found) > 1:
                 raise ValueError(
                     f"two rows of {found[0].title} on {name!r} cannot be told apart; give one of "
                     "them"
                 )
             cells += _cells(found[0], best) if found else ["", ""]
-        title = f"{method}, tuned with labels" if protocol == "tuned" else method
-        lines.append(f"| {_plain(title)} | {preprocessing} | " + " | ".join(cells) + " |")
+        first = alike[0]
+        lines.append(
+            f"| {_one_cell(first.title)} | {first.preprocessing} | " + " | ".join(cells) + " |"
+        )
     return "\n".join(lines) + "\n"
 
 
@@ -108,12 +107,12 @@ def _best(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
 
 def _cells(row: Row, best: dict[tuple[str, str, str], float]) -> list[str]:
     if not row.n_runs:
-        return [_plain(row.errors[0] if row.errors else "failed"), ""]
+        return [_one_cell(row.errors[0] if row.errors else "failed"), ""]
     cells = []
     for at, score in enumerate(_SHOWN):
         mean = round(100 * row.mean[score], 1)
-        spread = f"±{100 * row.std[score]:.1f}" if row.n_runs > 1 else ""
-        text = f"{mean:.1f}{spread}"
+        plus_minus = f"±{100 * row.std[score]:.1f}" if row.n_runs > 1 else ""
+        text = f"{mean:.1f}{plus_minus}"
         if mean == best[row.data, row.protocol, score]:
             text = f"**{text}**"
         if row.published is not None:
@@ -122,5 +121,6 @@ def _cells(row: Row, best: dict[tuple[str, str, str], float]) -> list[str]:
     return cells
 
 
-def _plain(text: str) -> str:
+def _one_cell(text: str) -> str:
+    """Return a text in which nothing ends the cell or the line of a table."""
     return text.replace("|", "\\|").replace("\n", " ")

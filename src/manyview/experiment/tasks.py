@@ -13,13 +13,17 @@ from sklearn.exceptions import ConvergenceWarning
 from manyview.datasets import Dataset
 from manyview.exceptions import InterruptWarning
 from manyview.experiment.methods import Method
-from manyview.experiment.run import Protocol, Run, plain
+from manyview.experiment.outcome import Ending
+from manyview.experiment.run import Protocol, Run, json_params
 from manyview.experiment.usage import Usage
 from manyview.metrics import score_all
 
 __all__ = ["Task", "perform"]
 
+_COST = ("seconds", "cpu_seconds", "peak_bytes")
 _TELLING = ValueError  # whose messages are written for users
+_OF_THE_MACHINE = (MemoryError, ImportError)
+_REFUSED = " GiB may be used"  # how a method refuses what this machine's memory cannot hold
 
 
 @dataclass(frozen=True)
@@ -39,6 +43,13 @@ class Task:
     params : mapping
         Parameters beside the estimator's own defaults.
     seeds : tuple of int
+
+    Examples
+    --------
+    >>> from manyview.experiment import METHODS
+    >>> task = Task(METHODS["MMC"], "news", "", 60, "default", {"rank": 20}, (0, 1))
+    >>> [(run.method, run.seed, run.preprocessing) for run in task.runs()]
+    [('MMC', 0, 'rows'), ('MMC', 1, 'rows')]
     """
 
     method: Method
@@ -58,7 +69,7 @@ class Task:
                 self.data,
                 seed,
                 self.protocol,
-                plain(self.params),
+                json_params(self.params),
                 given or "none",
                 fingerprint=self.fingerprint,
                 n_samples=self.n_samples,
@@ -71,55 +82,72 @@ def perform(task: Task, dataset: Dataset) -> Iterator[Run]:
     """Do the runs of a task, one after another; a fit that fails is a run with its reason.
 
     Where an estimator can be ``relabelled``, it is fitted once for all seeds.
+
+    Parameters
+    ----------
+    task : Task
+    dataset : Dataset
+        That of the task, with its classes.
+
+    Yields
+    ------
+    Run
     """
+    fitted: Any = None
+    first: Run | None = None
+    for run in task.runs():
+        done, estimator = _performed(run, task, dataset, fitted)
+        yield done if first is None else _with_fit_of(first, done)
+        if first is None and hasattr(estimator, "relabelled"):
+            fitted, first = estimator, done
+
+
+def _performed(run: Run, task: Task, dataset: Dataset, fitted: Any) -> tuple[Run, Any]:
+    """Return a run with its result, and the estimator; one that is fitted gets new labels only."""
     if dataset.y is None:
         raise ValueError(f"data set {dataset.name!r} has no classes to score against")
     n_clusters = np.unique(dataset.y).size
-    fitted: Any = None
-    shared: Usage | None = None
-    for run in task.runs():
-        reason = ""
-        with warnings.catch_warnings(), Usage() as usage:
-            warnings.simplefilter("ignore", ConvergenceWarning)
-            warnings.simplefilter("error", InterruptWarning)
-            try:
-                if fitted is None:
-                    estimator = task.method.make(
-                        n_clusters=n_clusters, random_state=run.seed, **task.params
-                    )
-                    labels = estimator.fit(dataset.views).labels_
-                else:
-                    labels = fitted.relabelled(run.seed)
-                scores = score_all(dataset.y, labels)
-                n_iter = getattr(estimator, "n_iter_", None)
-                objective = tuple(map(float, getattr(estimator, "objective_", ())))
-            except InterruptWarning:  # what was reached is no result of the method
-                raise KeyboardInterrupt from None
-            except Exception as error:  # one run that fails does not stop the others
-                reason = _reason(error)
-        # outside of the filters above, which are not the caller's
-        if reason:
-            yield replace(run, error=reason)
-            continue
-        if shared is not None:
-            usage.seconds += shared.seconds
-            usage.cpu_seconds += shared.cpu_seconds
-            usage.peak_bytes = max(usage.peak_bytes, shared.peak_bytes)
-        yield replace(
-            run,
-            scores=scores,
-            seconds=usage.seconds,
-            cpu_seconds=usage.cpu_seconds,
-            peak_bytes=usage.peak_bytes,
-            n_iter=None if n_iter is None else int(n_iter),
-            objective=objective,
-        )
-        if fitted is None and hasattr(estimator, "relabelled"):
-            fitted, shared = estimator, usage
+    with warnings.catch_warnings(), Usage() as usage:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("error", InterruptWarning)
+        try:
+            if fitted is None:
+                estimator = task.method.make(
+                    n_clusters=n_clusters, random_state=run.seed, **task.params
+                )
+                labels = estimator.fit(dataset.views).labels_
+            else:
+                estimator, labels = fitted, fitted.relabelled(run.seed)
+            n_iter = getattr(estimator, "n_iter_", None)
+            scored = replace(
+                run,
+                scores=score_all(dataset.y, labels),
+                n_iter=None if n_iter is None else int(n_iter),
+                objective=tuple(map(float, getattr(estimator, "objective_", ()))),
+            )
+        except InterruptWarning:  # what was reached is no result of the method
+            raise KeyboardInterrupt from None
+        except Exception as error:  # one run that fails does not stop the others
+            return run.ended(_ending(error)), None
+    cost = {name: getattr(usage, name) for name in _COST}
+    return replace(scored, **cost), estimator
 
 
-def _reason(error: Exception) -> str:
-    name = type(error).__name__
-    if isinstance(error, _TELLING):
-        return str(error) or name
-    return f"{name}: {error}" if str(error) else name
+def _with_fit_of(first: Run, run: Run) -> Run:
+    """Count the fit of the first run, which serves the others too, in another."""
+    if run.outcome != "done":
+        return run
+    return replace(
+        run,
+        seconds=first.seconds + run.seconds,
+        cpu_seconds=first.cpu_seconds + run.cpu_seconds,
+        peak_bytes=max(first.peak_bytes, run.peak_bytes),
+    )
+
+
+def _ending(error: Exception) -> Ending:
+    told = str(error)
+    if not told or not isinstance(error, _TELLING):
+        told = f"{type(error).__name__}: {told}" if told else type(error).__name__
+    elsewhere = isinstance(error, _OF_THE_MACHINE) or _REFUSED in told
+    return Ending("machine" if elsewhere else "failed", told)

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 from types import TracebackType
 
-__all__ = ["Usage"]
+__all__ = ["PEAK_RESET", "Usage"]
 
 _STATUS = Path("/proc/self/status")
-_RESET = Path("/proc/self/clear_refs")
+PEAK_RESET = Path("/proc/self/clear_refs")
 
 
 class Usage:
@@ -52,7 +52,7 @@ class Usage:
 
 def _reset_peak() -> None:
     try:
-        _RESET.write_text("5")
+        PEAK_RESET.write_text("5")
     except OSError:
         return  # the mark stays that of the whole process
 

@@ -9,9 +9,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from multiprocessing import resource_tracker
+from contextlib import suppress
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -20,10 +19,12 @@ from threadpoolctl import threadpool_limits
 
 from manyview.datasets import Dataset
 from manyview.experiment.limits import Limits
+from manyview.experiment.outcome import Ending
 from manyview.experiment.run import Run
+from manyview.experiment.signals import interrupts_held
 from manyview.experiment.tasks import Task, perform
 
-__all__ = ["perform_all"]
+__all__ = ["Worker", "perform_all"]
 
 _POLL_SECONDS = 0.1
 _START_SECONDS = 60.0  # to import the library in a new process
@@ -61,10 +62,10 @@ def perform_all(
     Run
     """
     waiting = deque(tasks)
-    workers: list[_Worker] = []
+    workers: list[Worker] = []
     try:
         for _ in range(min(n_jobs, len(waiting))):
-            workers.append(_Worker(datasets, n_threads))
+            workers.append(Worker(datasets, n_threads))
         while waiting or any(worker.left for worker in workers):
             for worker in workers:
                 if not worker.left and waiting:
@@ -79,26 +80,39 @@ def perform_all(
                 if worker.left:
                     for run in worker.stopped_beyond(limits):
                         yield run
-                        yield from _given_up(waiting, run, limits.for_other_seeds(run.error))
+                        yield from _given_up(waiting, run)
     finally:
         for worker in workers:
             worker.end()
 
 
-def _given_up(waiting: deque[Task], stopped: Run, reason: str) -> Iterator[Run]:
-    """Take tasks that differ from a run by their seeds only off those that wait."""
-    if not reason:
+def _given_up(waiting: deque[Task], ended: Run) -> Iterator[Run]:
+    """Take tasks off those that wait where a limit stopped a run that differs by its seed only."""
+    ending = ended.for_other_seeds
+    if ending is None:
         return
     for task in list(waiting):
         runs = task.runs()
-        if runs[0].key[:-1] == stopped.key[:-1]:
+        if runs[0].key.without_seed == ended.key.without_seed:
             waiting.remove(task)
-            yield from (replace(run, error=reason) for run in runs)
+            yield from (run.ended(ending) for run in runs)
 
 
 @dataclass
-class _Worker:
-    """A process that does tasks, and what it still owes."""
+class Worker:
+    """A process that does tasks, and what it still owes.
+
+    Attributes
+    ----------
+    datasets : mapping of str to Dataset
+        By name.
+    threads : int
+        Of linear algebra in the process.
+    left : deque of Run
+        The runs of its task that have not ended yet.
+    connection : Connection
+        On which the process answers.
+    """
 
     datasets: Mapping[str, Dataset]
     threads: int
@@ -113,7 +127,7 @@ class _Worker:
         self.connection, theirs = context.Pipe()
         self._process = context.Process(target=_serve, args=(theirs, self.threads), daemon=True)
         try:
-            with _interrupts_held():
+            with interrupts_held():
                 self._process.start()
         except BaseException:
             self.end()  # nobody else knows of it yet
@@ -123,10 +137,11 @@ class _Worker:
         self._has_data = self._warm = False
 
     def _send(self, message: Any) -> None:
-        with suppress(ConnectionError):  # of a process that has ended: `received` tells of it
+        with suppress(ConnectionError):  # the process has ended: `received` tells of it
             self.connection.send(message)
 
     def give(self, task: Task) -> None:
+        """Have a task begun."""
         self.left = deque(task.runs())
         self._since = time.monotonic()
         self._task = task
@@ -134,13 +149,15 @@ class _Worker:
             self._send(task)
 
     def received(self) -> Iterator[Run]:
+        """Yield the run that has come, or what is left of the task where the process has ended."""
         try:
             run = self.connection.recv()
         except (EOFError, ConnectionError):
             self._process.join()
-            yield from self._fail(f"the process ended with code {self._process.exitcode}")
+            code = self._process.exitcode
+            yield from self._fail(Ending("machine", f"the process ended with code {code}"))
             return
-        if run is None and not self._has_data:  # it listens: to send earlier would be to wait
+        if run is None and not self._has_data:  # it listens; sending earlier would mean waiting
             self._has_data = True
             self._send(dict(self.datasets))
             self._send(self._task)
@@ -152,14 +169,15 @@ class _Worker:
         self._since = time.monotonic()
 
     def stopped_beyond(self, limits: Limits) -> Iterator[Run]:
+        """End the process where its run is beyond the limits; yield what is left of the task."""
         spent = time.monotonic() - self._since
         if not self._warm:
             if spent > _START_SECONDS + (limits.seconds or 0.0):
-                yield from self._fail("the process did not start")
+                yield from self._fail(Ending("machine", "the process did not start"))
             return
-        reason = limits.exceeded(spent, self._memory() if limits.bytes is not None else 0)
-        if reason:
-            yield from self._fail(reason)
+        ending = limits.exceeded(spent, self._memory() if limits.bytes is not None else 0)
+        if ending is not None:
+            yield from self._fail(ending)
 
     def _memory(self) -> int:
         try:
@@ -167,58 +185,20 @@ class _Worker:
         except psutil.Error:
             return 0
 
-    def _fail(self, reason: str) -> Iterator[Run]:
+    def _fail(self, ending: Ending) -> Iterator[Run]:
         """Give up what is left of a task, and begin a new process for the next one."""
         failed, self.left = list(self.left), deque()
         self.end()
         self._start()
         for run in failed:
-            yield replace(run, error=reason)
+            yield run.ended(ending)
 
     def end(self) -> None:
-        if self._process.pid is not None:  # it may not have been to be started
+        """End the process."""
+        if self._process.pid is not None:  # it may never have been started
             self._process.kill()
             self._process.join()
         self.connection.close()
-
-
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Hold interrupts back, here while a process starts, and in that process for good."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # its start would let them through
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        with _handlers_held():
-            yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def _handlers_held() -> Iterator[None]:
-    """Put off what signals do here: other threads let them through, and this one acts on them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    received: list[int] = []
-    # interrupts last, as they may come while the others are put back; None is of no Python's
-    held = [
-        (number, handler)
-        for number in (signal.SIGTERM, signal.SIGINT)
-        if (handler := signal.getsignal(number)) is not None
-    ]
-    for number, _ in held:
-        signal.signal(number, lambda came, frame: received.append(came))
-    try:
-        yield
-    finally:
-        for number, handler in held:
-            signal.signal(number, handler)
-        for came in received:
-            signal.raise_signal(came)
 
 
 def _serve(connection: Connection, threads: int) -> None:

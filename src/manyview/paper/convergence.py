@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from manyview import MMC
 from manyview.datasets import Dataset
 from manyview.experiment import Limits, Listener, Method, ResultsFile, compare
+from manyview.paper.files import Files
+from manyview.plotting import plot_objective
+from manyview.plotting.names import shown
 
-__all__ = ["converge"]
+__all__ = ["converge", "plot_convergence", "write_convergence"]
+
+Curves = Mapping[tuple[str, str], Sequence[float]]
 
 
 def converge(
@@ -60,5 +67,36 @@ def converge(
         listener=listener,
     )
     return {
-        (run.data, str(run.params["indicator"])): run.objective for run in runs if not run.error
+        (run.data, str(run.params["indicator"])): run.objective
+        for run in runs
+        if run.outcome == "done"
     }
+
+
+def write_convergence(files: Files, curves: Curves) -> None:
+    """Write the table of the objective, and a figure of each data set.
+
+    Parameters
+    ----------
+    files : Files
+        Where they go.
+    curves : mapping
+        As :func:`converge` returns.
+    """
+    lines = [
+        (data, kind, sweep, value)
+        for (data, kind), values in curves.items()
+        for sweep, value in enumerate(values, start=1)
+    ]
+    files.csv("convergence.csv", ("data", "indicator", "sweep", "objective"), lines)
+    for data in dict.fromkeys(data for data, _ in curves):
+        files.figure(f"convergence-{data}.png", partial(plot_convergence, data, curves))
+
+
+def plot_convergence(data: str, curves: Curves) -> Any:
+    """Draw the objective on one data set against the sweeps, and return the axes."""
+    axes = plot_objective(
+        {kind: list(values) for (name, kind), values in curves.items() if name == data}
+    )
+    axes.set_title(f"MMC on {shown(data)}")
+    return axes

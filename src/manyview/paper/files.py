@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
@@ -31,6 +33,14 @@ class Files:
         with whole_file(self._place(name)) as file:
             file.write(text.encode())
 
+    def csv(self, name: str, heads: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
+        """Write a table, a head for each of its columns."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(heads)
+        writer.writerows(lines)
+        self.text(name, text.getvalue())
+
     def figure(self, name: str, draw: Callable[[], Any]) -> None:
         """Draw a figure and write it."""
         from matplotlib import pyplot
@@ -42,9 +52,9 @@ class Files:
 
     def _place(self, name: str) -> Path:
         """Return the path of a name that may hold anything, as names of data sets do."""
-        plain = Path(re.sub(r"[^\w.-]+", "_", name))
+        safe = Path(re.sub(r"[^\w.-]+", "_", name))
         numbers = chain([""], (f"-{number}" for number in count(2)))
-        names = (f"{plain.stem[:80]}{number}{plain.suffix}" for number in numbers)
+        names = (f"{safe.stem[:80]}{number}{safe.suffix}" for number in numbers)
         path = next(path for path in map(self._folder.joinpath, names) if path not in self.written)
         self.written.append(path)
         return path

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from manyview.datasets import Dataset
 from manyview.experiment import Limits, Listener, Method, ResultsFile, Run, compare
+from manyview.paper.files import Files
+from manyview.plotting import plot_time_against_size
+from manyview.plotting.names import shown
 
-__all__ = ["Growth", "subsets", "time_growth"]
+__all__ = ["Growth", "plot_growth", "subsets", "time_growth", "write_growths"]
 
 
 @dataclass(frozen=True)
@@ -109,13 +114,45 @@ def time_growth(
             results=results,
             listener=listener,
         ):
-            if run.error:
-                reasons[run.method] = f"{part.name}: {run.error}"
-            else:
+            if run.outcome == "done":
                 seconds[run.method][place] = _seconds(run)
+            else:
+                reasons[run.method] = f"{part.name}: {run.error}"
     return Growth(dataset.name, tuple(part.views.n_samples for part in parts), seconds, reasons)
 
 
 def _seconds(run: Run) -> float:
     # the clock of the processor ticks in steps that a small fit can fall between
     return run.cpu_seconds or run.seconds
+
+
+def write_growths(files: Files, growths: Sequence[Growth]) -> None:
+    """Write the table of times, and a figure of each data set that has several sizes.
+
+    Parameters
+    ----------
+    files : Files
+        Where they go.
+    growths : sequence of Growth
+        None of them writes nothing.
+    """
+    if not growths:
+        return
+    lines = [
+        (growth.data, method, size, "" if value != value else value, growth.reasons.get(method, ""))
+        for growth in growths
+        for method, values in growth.seconds.items()
+        for size, value in zip(growth.sizes, values, strict=True)
+    ]
+    files.csv("times.csv", ("data", "method", "samples", "cpu_seconds", "ended"), lines)
+    for growth in growths:
+        if len(growth.sizes) > 1 and not np.isnan(list(growth.seconds.values())).all():
+            files.figure(f"times-{growth.data}.png", partial(plot_growth, growth))
+
+
+def plot_growth(growth: Growth) -> Any:
+    """Draw the times of the methods that have any against the sizes, and return the axes."""
+    timed = {name: values for name, values in growth.seconds.items() if not np.isnan(values).all()}
+    axes = plot_time_against_size(growth.sizes, timed, ylabel="processor seconds")
+    axes.set_title(f"growing parts of {shown(growth.data)}")
+    return axes

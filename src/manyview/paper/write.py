@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from manyview.datasets import Dataset
 from manyview.experiment import (
@@ -23,19 +18,12 @@ from manyview.experiment import (
     compare,
     summarise,
 )
-from manyview.experiment.significance import Difference, paired_differences, rank_methods
 from manyview.experiment.tables import as_csv, as_markdown
-from manyview.paper.convergence import converge
+from manyview.paper.convergence import converge, write_convergence
 from manyview.paper.files import Files
-from manyview.paper.growth import Growth, time_growth
-from manyview.plotting import (
-    plot_comparison,
-    plot_critical_difference,
-    plot_objective,
-    plot_paired_differences,
-    plot_time_against_size,
-)
-from manyview.plotting.names import shown
+from manyview.paper.growth import time_growth, write_growths
+from manyview.paper.significance import write_significance
+from manyview.plotting import plot_comparison
 
 __all__ = ["Reproduced", "reproduce"]
 
@@ -131,7 +119,7 @@ def reproduce(
         files.text("table.md", as_markdown(rows) + _NOTE.format(repeats=repeats))
         files.text("table.csv", as_csv(rows))
         files.figure("table.png", partial(plot_comparison, rows))
-        _write_significance(files, runs, rows)
+        write_significance(files, runs, rows)
         curves = converge(
             datasets,
             n_jobs=n_jobs,
@@ -140,9 +128,7 @@ def reproduce(
             results=results,
             listener=listener("convergence"),
         )
-        files.text("convergence.csv", _convergence_csv(curves))
-        for data in dict.fromkeys(data for data, _ in curves):
-            files.figure(f"convergence-{data}.png", partial(_plot_convergence, data, curves))
+        write_convergence(files, curves)
         growths = [
             time_growth(
                 dataset,
@@ -155,44 +141,8 @@ def reproduce(
             )
             for dataset in timed
         ]
-    if growths:
-        files.text("times.csv", _times_csv(growths))
-    for growth in growths:
-        if len(growth.sizes) > 1 and not np.isnan(list(growth.seconds.values())).all():
-            files.figure(f"times-{growth.data}.png", partial(_plot_times, growth))
+    write_growths(files, growths)
     return Reproduced(rows, files.written, slowest)
-
-
-def _write_significance(files: Files, runs: Sequence[Run], rows: Sequence[Row]) -> None:
-    """Write ranks and paired differences of the label-free runs, each method scaled its own way."""
-    rows = [row for row in rows if not row.tuned and "normalize" not in row.params]
-    runs = [run for run in runs if not run.tuned and "normalize" not in run.params]
-    try:
-        ranking = rank_methods(rows)
-    except ValueError:
-        return  # no data set in which any method ended with labels
-    found = paired_differences(runs, "MMC") if "MMC" in ranking.ranks else []
-    lines = list(ranking.ranks.items())
-    files.text("ranks.csv", _csv(("method", "mean_rank_nmi"), lines))
-    heads = [each.name for each in fields(Difference)]
-    files.text("differences.csv", _csv(heads, [astuple(each) for each in found]))
-    if len(ranking.ranks) > 2 and len(ranking.data) > 1:
-        draw = partial(plot_critical_difference, ranking.ranks, ranking.critical_difference)
-        files.figure("ranks.png", draw)
-    if found:
-        most = max(each.n_sets for each in found)
-        intervals = {
-            each.other if each.n_sets == most else f"{each.other} ({each.n_sets} of {most} sets)": (
-                each.mean,
-                each.low,
-                each.high,
-            )
-            for each in found
-        }
-        draw = partial(
-            plot_paired_differences, intervals, xlabel="NMI of MMC less that of the method"
-        )
-        files.figure("differences.png", draw)
 
 
 def _sizes(dataset: Dataset) -> list[int]:
@@ -218,45 +168,3 @@ def _slowest(runs: Sequence[Run]) -> str:
         return "nothing was run"
     most = max(total, key=lambda part: total[part])
     return f"{most}: {total[most] / 60:.1f} of {sum(total.values()) / 60:.1f} processor minutes"
-
-
-def _plot_convergence(data: str, curves: Mapping[tuple[str, str], Sequence[float]]) -> Any:
-    axes = plot_objective(
-        {kind: list(values) for (name, kind), values in curves.items() if name == data}
-    )
-    axes.set_title(f"MMC on {shown(data)}")
-    return axes
-
-
-def _plot_times(growth: Growth) -> Any:
-    timed = {name: values for name, values in growth.seconds.items() if not np.isnan(values).all()}
-    axes = plot_time_against_size(growth.sizes, timed, ylabel="processor seconds")
-    axes.set_title(f"growing parts of {shown(growth.data)}")
-    return axes
-
-
-def _convergence_csv(curves: Mapping[tuple[str, str], Sequence[float]]) -> str:
-    lines = [
-        (data, kind, sweep, value)
-        for (data, kind), values in curves.items()
-        for sweep, value in enumerate(values, start=1)
-    ]
-    return _csv(("data", "indicator", "sweep", "objective"), lines)
-
-
-def _times_csv(growths: Sequence[Growth]) -> str:
-    lines = [
-        (growth.data, method, size, "" if value != value else value, growth.reasons.get(method, ""))
-        for growth in growths
-        for method, values in growth.seconds.items()
-        for size, value in zip(growth.sizes, values, strict=True)
-    ]
-    return _csv(("data", "method", "samples", "cpu_seconds", "ended"), lines)
-
-
-def _csv(heads: Sequence[str], lines: Sequence[Sequence[object]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(heads)
-    writer.writerows(lines)
-    return text.getvalue()
