@@ -105,11 +105,25 @@ def read_model(path: str | os.PathLike[str]) -> MMC:
 
     See Also
     --------
-    write_model : Write such a file, with an example.
+    write_model : Write such a file.
 
     Notes
     -----
     Nothing is unpickled: a file cannot run code.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from manyview import MMC, read_model, write_model
+    >>> from manyview.datasets import make_views
+    >>> views, y = make_views(n_samples=150, n_clusters=3, random_state=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "news.model"
+    ...     write_model(path, MMC(n_clusters=3, random_state=0).fit(views))
+    ...     model = read_model(path)
+    >>> model.n_clusters, model.n_features_in_, model.predict(views.take([0, 1, 2])).shape
+    (3, [20, 20], (3,))
     """
     path = Path(path)
     if not path.exists():

@@ -78,7 +78,29 @@ class Views(Sequence[Array]):
         return place_of(self.arrays[0])
 
     def take(self, rows: npt.ArrayLike) -> Views:
-        """Return the views of some samples only, chosen by index, mask or slice."""
+        """Return the views of some samples only.
+
+        Parameters
+        ----------
+        rows : int, slice, or array-like of int or bool
+            The samples: their numbers, in the order in which they are wanted, a slice, or a mask
+            with one entry per sample.
+
+        Returns
+        -------
+        Views
+            The same views of these samples, with names and ``present`` as before.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manyview import as_views
+        >>> views = as_views([np.arange(6).reshape(3, 2), np.eye(3)])
+        >>> views.take([2, 0])[0].tolist()
+        [[4, 5], [0, 1]]
+        >>> views.take(slice(0, 2)).n_samples, views.take([False, True, True]).n_samples
+        (2, 2)
+        """
         index: Any = rows if isinstance(rows, slice) else np.atleast_1d(np.asarray(rows))
         if not isinstance(index, slice) and index.size == 0:
             index = index.astype(np.intp)
@@ -112,7 +134,32 @@ class Views(Sequence[Array]):
         return any(key is array for array in self.arrays)
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """Return the place of a view, by its name or by itself."""
+        """Return the place of a view.
+
+        Parameters
+        ----------
+        value : str or array
+            The name of the view, or the array itself; an equal one is not the same.
+        start, stop : int, optional
+            Where to look, as in ``list.index``.
+
+        Returns
+        -------
+        int
+            Its place, from 0.
+
+        Raises
+        ------
+        ValueError
+            If there is no such view; it lists those that there are.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manyview import as_views
+        >>> as_views({"text": np.eye(3), "image": np.eye(3)}).index("image")
+        1
+        """
         for at in range(*slice(start, stop).indices(len(self))):
             if value is self.arrays[at] or (isinstance(value, str) and value == self.names[at]):
                 return at
