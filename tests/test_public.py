@@ -17,7 +17,7 @@ CONTRACT = {
     "manyview.experiment": ["compare", "summarise", "METHODS", "ResultsFile", "read_runs"],
     "manyview.plotting": ["plot_objective", "plot_comparison", "plot_embedding"],
     "manyview.report": ["write_report"],
-    "manyview.exceptions": ["InterruptWarning", "ViewWarning"],
+    "manyview.exceptions": ["InterruptWarning", "NotEnoughMemoryError", "ViewWarning"],
 }
 
 

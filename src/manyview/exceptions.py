@@ -1,4 +1,4 @@
-"""What manyview warns of, for users who silence a warning or make it an error.
+"""What manyview warns of and raises by classes of its own, for users who filter or catch it.
 
 Beside these there is scikit-learn's ``ConvergenceWarning``, where a solver ran out of iterations.
 """
@@ -7,11 +7,15 @@ from __future__ import annotations
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["InterruptWarning", "ViewWarning"]
+__all__ = ["InterruptWarning", "NotEnoughMemoryError", "ViewWarning"]
 
 
 class InterruptWarning(ConvergenceWarning):
     """An interrupt ended the iterations; the result is what the last whole one reached."""
+
+
+class NotEnoughMemoryError(ValueError, MemoryError):
+    """The data are too many samples for the method on this machine; refused before it starts."""
 
 
 class ViewWarning(UserWarning):

@@ -6,6 +6,8 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
+from manyview.exceptions import NotEnoughMemoryError
+
 __all__ = ["refuse_beyond"]
 
 _CONTAINER = Path("/sys/fs/cgroup/memory.max")
@@ -32,13 +34,14 @@ def refuse_beyond(
     >>> refuse_beyond(8e10, method="KCTD", n_samples=10**5, limit=1e9)
     Traceback (most recent call last):
     ...
-    ValueError: KCTD on 100000 samples needs 74.5 GiB of memory, for matrices of samples by samples,
-    and 0.931 GiB may be used. AMGL, RMKMC, MultiNMF and MMC need none
+    manyview.exceptions.NotEnoughMemoryError: KCTD on 100000 samples needs 74.5 GiB of memory, for
+    matrices of samples by samples, and 0.931 GiB may be used. AMGL, RMKMC,
+    MultiNMF and MMC need none
     """
     if limit is None:
         limit = _half_of_memory()
     if bytes_needed > limit:
-        raise ValueError(
+        raise NotEnoughMemoryError(
             f"{method} on {n_samples} samples needs {bytes_needed / 2**30:.3g} GiB of memory, for "
             f"matrices of samples by samples, and {limit / 2**30:.3g} GiB may be used. "
             "AMGL, RMKMC, MultiNMF and MMC need none"

@@ -23,7 +23,6 @@ __all__ = ["Task", "perform"]
 _COST = ("seconds", "cpu_seconds", "peak_bytes")
 _TELLING = ValueError  # whose messages are written for users
 _OF_THE_MACHINE = (MemoryError, ImportError)
-_REFUSED = " GiB may be used"  # how a method refuses what this machine's memory cannot hold
 
 
 @dataclass(frozen=True)
@@ -149,5 +148,5 @@ def _ending(error: Exception) -> Ending:
     told = str(error)
     if not told or not isinstance(error, _TELLING):
         told = f"{type(error).__name__}: {told}" if told else type(error).__name__
-    elsewhere = isinstance(error, _OF_THE_MACHINE) or _REFUSED in told
+    elsewhere = isinstance(error, _OF_THE_MACHINE)
     return Ending("machine" if elsewhere else "failed", told)
