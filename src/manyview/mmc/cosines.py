@@ -9,9 +9,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.engine import RowView
-from manyview.engine.arrays import Array, is_sparse, namespace
+from manyview.engine.arrays import Array, is_sparse, namespace, to_numpy
 
-__all__ = ["Rows", "cosines_of", "prepared"]
+__all__ = ["Rows", "column_moments", "cosines_of", "prepared"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
@@ -140,3 +140,32 @@ def cosines_of(rows: Rows, marks: Rows, unknown: Array | None = None) -> Array:
     known = unknown.shape[0] - xp.count_nonzero(unknown)
     mean = xp.sum(products, axis=1) / max(int(known), 1)
     return xp.where(unknown, mean[:, None], products)
+
+
+def column_moments(rows: Rows) -> tuple[Matrix, Matrix]:
+    """Return the mean and the mean square of every column, of rows scaled to unit length.
+
+    Parameters
+    ----------
+    rows : Rows
+        A few rows as they are compared: sparse ones that are elsewhere are brought here.
+
+    Returns
+    -------
+    means, squares : ndarray of shape (n_features,), float64
+    """
+    if not is_sparse(rows.x):
+        xp = namespace(rows.x)
+        moments = (xp.mean(rows.x, axis=0), xp.mean(rows.x * rows.x, axis=0))
+        means, squares = (to_numpy(moment).astype(np.float64) for moment in moments)
+        return means, squares
+    x = rows.x if sp.issparse(rows.x) else rows.x.to_scipy()
+    inverse_length = to_numpy(rows.inverse_length).astype(np.float64)
+    x = sp.diags_array(inverse_length) @ x
+    means, squares = (np.asarray(part.mean(axis=0)).ravel() for part in (x, x * x))
+    if rows.shift is not None:
+        shift = to_numpy(rows.shift).astype(np.float64)
+        again = np.asarray((sp.diags_array(inverse_length) @ x).mean(axis=0)).ravel()
+        squares += shift * (shift * np.mean(inverse_length**2) - 2.0 * again)
+        means -= shift * inverse_length.mean()
+    return means, squares

@@ -1,32 +1,49 @@
-"""How widely the cosines of each view are spread, and what becomes of a view of few features.
+"""How widely the cosines of each view are spread, and how much of that its features say together.
 
-In few features any two samples are far from orthogonal, whatever they say: cosines of noise in d
-of them have the standard deviation ``1 / sqrt(d)``. Those of four clinical values are spread more
-than twice as widely as those of sixty genes, and would decide alone who is near whom in the product
-of both. So a view that is spread as if it had few features is brought down to the next one.
+Cosines of noise in d features of both signs have the standard deviation ``1 / sqrt(d)``; those of
+thousands of words that tell topics apart have .04. In the product of both the noise would decide
+alone who is near whom. What tells the two apart is that features which say something go together.
+With the same variances but each feature on its own, cosines would have a variance that can be
+computed. Where they have hardly more, the view counts for no more than one that says something.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from manyview.engine import RowView
 from manyview.engine.arrays import Array, is_sparse, placed_like, to_numpy
-from manyview.mmc.cosines import cosines_of, prepared
+from manyview.mmc.cosines import Rows, column_moments, cosines_of, prepared
 
-__all__ = ["evened", "spread_of"]
+__all__ = ["Spread", "evened", "spread_of"]
 
-MOST_ROWS = 1000  # among which the spread is measured
-FEW = 25  # features in which noise is spread so widely that it must not count for more than others
-NARROW = FEW**-0.5
+_MOST_ROWS = 1000  # among which the spread is measured
+_ENOUGH = 0.25  # of the variance of cosines, that features must say together to be trusted in full
+_HARDLY_ANY = 0.05  # where no view's do, the best is trusted, but not for less than this
 
 
-def spread_of(
-    view: RowView, columns: tuple[Array, Array] | None, widths: Array, most: int = MOST_ROWS
-) -> float:
-    """Return the standard deviation of the cosines between different rows of a view.
+class Spread(NamedTuple):
+    """How widely the cosines of a view are spread.
+
+    Attributes
+    ----------
+    deviation : float
+        The standard deviation of the cosines between different rows.
+    together : float
+        The part of their variance, 0 to 1, that is there only because features go together.
+    """
+
+    deviation: float
+    together: float
+
+
+def spread_of(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Spread:
+    """Return how widely the cosines between different rows of a view are spread.
+
+    Of more than ``_MOST_ROWS``, as many at equal steps stand for all.
 
     Parameters
     ----------
@@ -34,49 +51,72 @@ def spread_of(
         Raw rows, with their factors; those that lack the view are left out.
     columns, widths
         How features are scaled; see :func:`manyview.mmc.cosines.prepared`.
-    most : int
-        Number of rows, at equal steps, among which it is measured.
 
     Returns
     -------
-    float
-        0 for fewer than two rows.
+    Spread
+        Of zeros for fewer than two rows, or equal ones.
     """
     places = np.arange(view.x.shape[0])
     if view.lacking is not None:
         places = places[~to_numpy(view.lacking)]
     if places.size < 2:
-        return 0.0
-    places = places[np.linspace(0, places.size - 1, min(places.size, most)).astype(np.intp)]
+        return Spread(0.0, 0.0)
+    places = places[np.linspace(0, places.size - 1, min(places.size, _MOST_ROWS)).astype(np.intp)]
     like = view.x.data if is_sparse(view.x) else view.x
     rows = prepared(view.take(placed_like(places, like)), columns, widths)
     cosines = to_numpy(cosines_of(rows, rows)).astype(np.float64)
     pairs = places.size * (places.size - 1)
     cosines -= (cosines.sum() - np.trace(cosines)) / pairs
     np.fill_diagonal(cosines, 0.0)
-    return float(np.linalg.norm(cosines) / np.sqrt(pairs))
+    variance = float(np.sum(cosines**2) / pairs)
+    if variance == 0.0:
+        return Spread(0.0, 0.0)
+    return Spread(variance**0.5, max(0.0, 1.0 - _variance_apart(rows, places.size) / variance))
 
 
-def evened(spreads: Sequence[float]) -> list[float]:
-    """Return what the cosines of each view are multiplied by, so that none is the widest by far.
+def _variance_apart(rows: Rows, n_rows: int) -> float:
+    """Return the variance that cosines would have if every feature went its own way.
+
+    Of independent rows with the mean m and the covariance S it is ``2 m'Sm + tr(S S)``. Features
+    on their own have a diagonal D for S. That rows have unit length takes away what lies along
+    their mean, the more the nearer they are to it: ``S = P D P`` with ``P = I - m m'``.
+    """
+    means, squares = column_moments(rows)
+    variances = np.maximum(squares - means**2, 0.0) * n_rows / (n_rows - 1)
+    means_squared = np.maximum(means**2 - variances / n_rows, 0.0)  # less what chance adds
+    along = float(means_squared @ variances)
+    length = min(1.0, float(means_squared.sum()))
+    crossed = float(np.sum(variances**2) - 2.0 * means_squared @ variances**2 + along**2)
+    return 2.0 * (1.0 - length) ** 2 * along + max(crossed, 0.0)
+
+
+def evened(spreads: Sequence[Spread]) -> list[float]:
+    """Return what the cosines of each view are multiplied by, so that noise decides nothing.
 
     Parameters
     ----------
-    spreads : sequence of float
+    spreads : sequence of Spread
         Of each view.
 
     Returns
     -------
     list of float
-        1 but for the widest view, which is brought down to the next one, or to ``NARROW``.
+        1 for a view whose features go together, or that is spread no more widely than the narrowest
+        of such views. Others are brought down to that one, those in between not as far.
 
     Examples
     --------
-    >>> evened([0.1, 0.5, 0.25])
-    [1.0, 0.5, 1.0]
+    >>> words, noise = Spread(0.04, together=0.5), Spread(0.4, together=0.0)
+    >>> [round(factor, 3) for factor in evened([words, noise])]
+    [1.0, 0.1]
     """
-    factors = [1.0] * len(spreads)
-    if len(spreads) > 1:
-        *_, second, first = np.argsort(spreads)
-        factors[first] = min(1.0, max(spreads[second], NARROW) / max(spreads[first], NARROW))
-    return factors
+    deviations, together = (np.array(values) for values in zip(*spreads, strict=True))
+    enough = min(_ENOUGH, max(float(together.max()), _HARDLY_ANY))
+    trust = np.minimum(together / enough, 1.0)
+    trusted = deviations[(trust >= 0.5) & (deviations > 0.0)]
+    if not trusted.size:
+        return [1.0] * len(spreads)
+    narrowest = float(trusted.min())
+    factors = np.maximum(trust, narrowest / np.maximum(deviations, narrowest))
+    return [float(factor) for factor in factors]
