@@ -15,8 +15,8 @@ from manyview import as_views
 from manyview.datasets import make_views, read_views
 from manyview.engine import LocalEngine
 from manyview.mmc.fit import fit
-from manyview.mmc.indicator import OrthogonalIndicator
 from manyview.mmc.model import Factors, project_all
+from manyview.mmc.orthogonal import OrthogonalIndicator
 from manyview.mmc.penalty import RowSparse
 from manyview.mmc.problem import Problem
 

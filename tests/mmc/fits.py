@@ -7,10 +7,11 @@ import pytest
 
 from manyview.mmc import fit as fit_module
 from manyview.mmc import sweep as sweep_module
+from manyview.mmc.discrete import DiscreteIndicator
 from manyview.mmc.fit import fit
-from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.model import Moments, interaction, objective
+from manyview.mmc.orthogonal import OrthogonalIndicator
 from manyview.mmc.penalty import Frobenius, RowSparse
 from manyview.mmc.problem import Problem
 

@@ -4,8 +4,8 @@ import pytest
 from manyview.datasets import make_views
 from manyview.engine import LocalEngine
 from manyview.mmc.defaults import default_gamma, default_rank
+from manyview.mmc.discrete import DiscreteIndicator
 from manyview.mmc.fit import fit
-from manyview.mmc.indicator import DiscreteIndicator
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.penalty import Frobenius, RowSparse
 from manyview.mmc.problem import Problem

@@ -149,13 +149,13 @@ class TestStarts:
     def test_labels_are_held_where_an_exact_graph_gave_them(
         self, monkeypatch, init, limit, expected
     ):
-        asked, real = [], module.indicator_named
+        asked, real = [], module.DiscreteIndicator
 
-        def watched(name, *, holds):
+        def watched(*, holds):
             asked.append(holds)
-            return real(name, holds=holds)
+            return real(holds=holds)
 
-        monkeypatch.setattr(module, "indicator_named", watched)
+        monkeypatch.setattr(module, "DiscreteIndicator", watched)
         monkeypatch.setattr(starts, "EXACT_LIMIT", limit)
         fitted(blobs()[0], init=init)
         assert asked == [expected]

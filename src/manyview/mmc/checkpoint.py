@@ -20,8 +20,8 @@ import scipy.sparse as sp
 from manyview.engine import Engine, RowView
 from manyview.engine.arrays import to_numpy
 from manyview.mmc.fit import Fitted
-from manyview.mmc.indicator import OrthogonalIndicator
 from manyview.mmc.model import Factors, project_all
+from manyview.mmc.orthogonal import OrthogonalIndicator
 from manyview.mmc.problem import Problem
 from manyview.views import Views
 

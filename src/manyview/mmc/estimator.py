@@ -25,10 +25,11 @@ from manyview.mmc.candidate import Candidate, best_of
 from manyview.mmc.checkpoint import deciding, identity_of, resumed
 from manyview.mmc.checkpoint_file import CheckpointFile, writable
 from manyview.mmc.defaults import default_gamma, default_rank, view_choices
+from manyview.mmc.discrete import DiscreteIndicator
 from manyview.mmc.explain import Combination, explained
 from manyview.mmc.fit import Fitted
-from manyview.mmc.indicator import indicator_named
 from manyview.mmc.init import is_exact_graph
+from manyview.mmc.orthogonal import OrthogonalIndicator
 from manyview.mmc.penalty import penalty_named
 from manyview.mmc.predictor import Predictor
 from manyview.mmc.problem import Problem
@@ -269,8 +270,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         problem = Problem(
             penalty=penalty,
             gamma=float(gamma),
-            indicator=indicator_named(
-                self.indicator, holds=is_exact_graph(self.init, checked.n_samples)
+            indicator=(
+                DiscreteIndicator(holds=is_exact_graph(self.init, checked.n_samples))
+                if self.indicator == "discrete"
+                else OrthogonalIndicator()
             ),
             max_iter=self.max_iter,
             tol=self.tol,
