@@ -90,7 +90,7 @@ def test_rows_are_taken_some_at_a_time(monkeypatch):
     factors, weights = made(1, (40, 30))
     whole = found_in(factors, weights, 2, 25)
     assert len(whole) == 25
-    monkeypatch.setattr(explain, "_AT_ONCE", 64)
+    monkeypatch.setattr(explain, "_MOST_AT_ONCE", 64)
     assert found_in(factors, weights, 2, 25) == whole
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,14 @@ import numpy.typing as npt
 
 from manyview.engine import Engine
 from manyview.mmc.archive import Form
-from manyview.mmc.checkpoint import Checkpoint, Identity, captured
+from manyview.mmc.checkpoint import Checkpoint, Identity, captured, deciding, identity_of
 from manyview.mmc.fit import Fitted
 from manyview.mmc.model import Factors
 from manyview.mmc.problem import Problem
+from manyview.views import Views
 from manyview.warn import warn_user
 
-__all__ = ["CheckpointFile", "writable"]
+__all__ = ["CheckpointFile", "opened", "writable"]
 
 _FORM = Form("manyview.MMC checkpoint", version=2, what="checkpoint")
 
@@ -49,6 +51,36 @@ def writable(path: Path) -> Path:
     except (OSError, RuntimeError) as error:  # links may go round in circles
         raise OSError(f"checkpoint {str(path)!r} cannot be written: {error}") from error
     return path
+
+
+def opened(
+    path: Path,
+    engine: Engine,
+    views: Views,
+    parameters: Mapping[str, Any],
+    rng: np.random.Generator,
+) -> tuple[CheckpointFile, Checkpoint | None]:
+    """Return the file of a fit, and where the fit stands in it; None where it has yet to begin.
+
+    Parameters
+    ----------
+    path : Path
+        Where the file is or will be; see :func:`writable`.
+    engine, views
+        The samples.
+    parameters : mapping
+        The estimator's, with the rank that is used.
+    rng : numpy.random.Generator
+        As the fit begins with it.
+
+    Raises
+    ------
+    ValueError
+        If there is a file that cannot be read, or is of another fit.
+    """
+    identity = identity_of(engine, views, deciding(parameters, rng))
+    file = CheckpointFile(path, identity, parameters["checkpoint_every"])
+    return file, file.read(views.names, parameters["max_iter"])
 
 
 class CheckpointFile:

@@ -21,13 +21,14 @@ from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
 from manyview.iterate import InterruptWarning
-from manyview.mmc.candidate import Candidate, best_of
-from manyview.mmc.checkpoint import deciding, identity_of, resumed
-from manyview.mmc.checkpoint_file import CheckpointFile, writable
-from manyview.mmc.defaults import default_gamma, default_rank, view_choices
+from manyview.mmc.candidate import Candidate, Setup, best_of
+from manyview.mmc.checkpoint import resumed
+from manyview.mmc.checkpoint_file import opened, writable
+from manyview.mmc.defaults import checked_rank, default_gamma
 from manyview.mmc.discrete import DiscreteIndicator
-from manyview.mmc.explain import Combination, explained
+from manyview.mmc.explain import Combination, combinations_of
 from manyview.mmc.fit import Fitted
+from manyview.mmc.indicator import Indicator
 from manyview.mmc.init import is_exact_graph
 from manyview.mmc.orthogonal import OrthogonalIndicator
 from manyview.mmc.penalty import penalty_named
@@ -250,35 +251,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         path = self._checkpoint_path()
         checked = self._setup_fit(views)
         check_scale(checked, self.normalize)
-        rank = self._checked_rank(len(checked))
-        start = Start(self.init, self.n_clusters, rank, self.order)
+        rank = checked_rank(self.rank, self.n_clusters, len(checked), self.order)
         rng = self._generator()
         engine = self._engine(checked, self.normalize)
         file, saved = None, None
         if path is not None:
-            parameters = deciding(self.get_params(deep=False) | {"rank": rank}, rng)
-            identity = identity_of(engine, checked, parameters)
-            file = CheckpointFile(path, identity, self.checkpoint_every)
-            saved = file.read(checked.names, self.max_iter)
-        penalty = penalty_named(self.penalty)
-        gamma = self.gamma if saved is None else saved.gamma
+            parameters = self.get_params(deep=False) | {"rank": rank}
+            file, saved = opened(path, engine, checked, parameters, rng)
         with engine.running():
-            # before features are left out
-            mean_rows = [mean for mean, _ in engine.moments]
-            if gamma is None:
-                gamma = default_gamma(engine, penalty, self.n_clusters)
-        problem = Problem(
-            penalty=penalty,
-            gamma=float(gamma),
-            indicator=(
-                DiscreteIndicator(holds=is_exact_graph(self.init, checked.n_samples))
-                if self.indicator == "discrete"
-                else OrthogonalIndicator()
-            ),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            patience=self.patience,
-        )
+            mean_rows = [mean for mean, _ in engine.moments]  # before features are left out
+            problem = self._problem(engine, self.gamma if saved is None else saved.gamma)
+        start = Start(self.init, self.n_clusters, rank, self.order)
 
         def first(number: int) -> Fitted:
             if saved is not None:
@@ -287,12 +270,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
         total = self._n_starts * self.max_iter
         with engine.running(), ProgressBar("MMC", total=total, shown=bool(self.verbose)) as bar:
-            best, interrupted = best_of(
-                engine, problem, first, rng, bar, self._n_starts, file, by=start.lower_by
-            )
+            setup = Setup(engine, problem, rng, bar, file)
+            best, interrupted = best_of(setup, first, self._n_starts, by=start.lower_by)
         self._record_views(checked)
         self._record(best, engine, problem, mean_rows)
-        message = remark_on(self, best.fitted, checked, interrupted=interrupted)
+        message = remark_on(
+            best.fitted,
+            problem,
+            checked,
+            gamma_given=self.gamma is not None,
+            interrupted=interrupted,
+        )
         if message is not None:
             kind = InterruptWarning if interrupted else ConvergenceWarning
             warn_user(message, kind)
@@ -377,8 +365,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         2 (('informative0', 'informative10'), ('informative1', 'informative19'))
         """
         check_is_fitted(self, "labels_")
-        found = explained(self, order, top, views)
-        return [] if self._predictor.is_zero else found
+        return combinations_of(self._predictor, self, order, top, views)
 
     def to_local(self) -> Self:
         """Return a copy whose results are all NumPy arrays in this process.
@@ -433,22 +420,14 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             )
         return writable(Path(self.checkpoint))
 
-    def _checked_rank(self, n_views: int) -> int:
-        if self.rank is None:
-            return default_rank(self.n_clusters, n_views, self.order)
-        if self.rank < self.n_clusters:
-            raise ValueError(
-                f"rank={self.rank} is less than n_clusters={self.n_clusters}: the prediction has "
-                "at most that rank, and an indicator of as many clusters cannot be fitted"
-            )
-        choices = view_choices(n_views, self.order)
-        if self.rank < self.n_clusters * choices:
-            raise ValueError(
-                f"rank={self.rank} with order={self.order}: {choices} choices of {self.order} of "
-                f"the {n_views} views ask for a rank of at least n_clusters times as many, "
-                f"{self.n_clusters * choices}, or some would take no part"
-            )
-        return int(self.rank)
+    def _problem(self, engine: Engine, gamma: float | None) -> Problem:
+        penalty = penalty_named(self.penalty)
+        if gamma is None:
+            gamma = default_gamma(engine, penalty, self.n_clusters)
+        indicator: Indicator = OrthogonalIndicator()
+        if self.indicator == "discrete":
+            indicator = DiscreteIndicator(holds=is_exact_graph(self.init, engine.n_samples))
+        return Problem(penalty, float(gamma), indicator, self.max_iter, self.tol, self.patience)
 
     def _record(
         self, best: Candidate, engine: Engine, problem: Problem, mean_rows: list[Matrix]

@@ -77,5 +77,5 @@ class Start:
             _BY_LABELS[self.init](engine, self.n_clusters, rng)
         problem.indicator.start(engine, self.n_clusters, given)
         seed = int(rng.integers(2**31 - 1))
-        factors = start_factors(engine, self.n_clusters, self.rank, seed, order=self.order)
-        return begin(engine, problem, *factors)
+        factors, moments = start_factors(engine, self.n_clusters, self.rank, seed, order=self.order)
+        return begin(engine, problem, factors, moments)
