@@ -78,7 +78,7 @@ class Setup:
     file: CheckpointFile | None
 
     def keep(self, fitted: Fitted) -> bool:
-        """Write down where a fit stands, if there is a file; see :meth:`CheckpointFile.keep`."""
+        """Write down where a fit stands, if a checkpoint is due, and return whether it was."""
         if self.file is None:
             return False
         return self.file.keep(self.engine, self.problem, fitted, self.rng)

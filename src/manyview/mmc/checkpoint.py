@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from manyview.engine import Engine, RowView
 from manyview.engine.arrays import to_numpy
+from manyview.mmc.archive import as_json
 from manyview.mmc.fit import Fitted
 from manyview.mmc.model import Factors, project_all
 from manyview.mmc.orthogonal import OrthogonalIndicator
@@ -150,7 +151,7 @@ def deciding(parameters: Mapping[str, Any], rng: np.random.Generator) -> dict[st
         values["random_state"] = f"RandomState {rng.bit_generator.state['state']['state']:x}"
     elif not isinstance(values["random_state"], Integral):
         values["random_state"] = None
-    return {name: _plain(value) for name, value in values.items()}
+    return {name: as_json(value) for name, value in values.items()}
 
 
 def identity_of(engine: Engine, views: Views, parameters: Mapping[str, Any]) -> Identity:
@@ -215,13 +216,6 @@ def resumed(
         settled=checkpoint.settled,
         converged=checkpoint.converged,
     )
-
-
-def _plain(value: Any) -> Any:
-    """Return a number of any kind as one that JSON has."""
-    if isinstance(value, Integral):
-        return int(value)
-    return float(value) if isinstance(value, Real) else value
 
 
 def _digest(array: npt.NDArray[Any]) -> str:
