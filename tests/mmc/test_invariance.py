@@ -41,7 +41,7 @@ class TestInvariance:
         np.testing.assert_array_equal(mixed.labels_, dense.labels_)
         np.testing.assert_allclose(mixed.objective_, dense.objective_, rtol=1e-5)
 
-    @pytest.mark.parametrize("n_jobs", [2, -1])
+    @pytest.mark.parametrize("n_jobs", [2, -1, -2])
     def test_threads(self, n_jobs):
         views, _ = blobs(spread=1.5)
         one, two = fitted(views), fitted(views, n_jobs=n_jobs)

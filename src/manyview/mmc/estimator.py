@@ -186,7 +186,11 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "normalize": [StrOptions({"rows", "columns"}), None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
         "verbose": ["verbose"],
         "checkpoint": [str, PathLike, None],
         "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
