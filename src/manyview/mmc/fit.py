@@ -10,7 +10,7 @@ from manyview.mmc.model import NEXT_TO_NOTHING, Factors, Moments, project_all
 from manyview.mmc.problem import Problem
 from manyview.mmc.sweep import STATE, balanced, go_back, sweep
 
-__all__ = ["Fitted", "begin", "carry_on", "fit"]
+__all__ = ["Fitted", "begin", "carry_on"]
 
 SETTLED = 3e-2  # part of the indicator whose change in a sweep counts as none
 CONSTANT = 0.05  # part of the other dimensions explained, below which a model says nothing
@@ -59,17 +59,6 @@ class Fitted:
         return n_clusters > 1 and n_clusters * self.explained - 1.0 < CONSTANT * (n_clusters - 1)
 
 
-def fit(
-    engine: Engine,
-    problem: Problem,
-    factors: Factors,
-    moments: Moments,
-    on_sweep: Callable[[int, float], None] = lambda sweep, value: None,
-) -> Fitted:
-    """Sweep from the first factors on; see :func:`carry_on`."""
-    return carry_on(engine, problem, begin(engine, problem, factors, moments), on_sweep)
-
-
 def begin(engine: Engine, problem: Problem, factors: Factors, moments: Moments) -> Fitted:
     """Return a fit before its first sweep.
 
@@ -101,7 +90,8 @@ def carry_on(
     on_sweep : callable
         Called with the number of sweeps done and the objective.
     keep : callable
-        Called after every whole sweep; returns whether it has written down where the fit stands.
+        Called after every whole sweep; returns whether a checkpoint was due, at which a fit may be
+        resumed.
 
     Returns
     -------
@@ -131,8 +121,8 @@ def carry_on(
                 or fitted.settled == problem.patience
             )
             if keep(fitted):
-                # a fit that goes on from here projects anew, which rounds another way: so that
-                # it takes the same path, this one does too
+                # a fit that is resumed here projects anew, which rounds another way: so that both
+                # take the same path, this one does too
                 fitted.moments = project_all(engine, fitted.factors.views)
             previous = value
     except KeyboardInterrupt:

@@ -45,7 +45,7 @@ _NOTHING = 1e-24  # part of the largest mean square below which a feature is con
 def neighbour_graphs(
     engine: Engine,
     n_clusters: int,
-    reaches: Sequence[float] = (1.0,),
+    reaches: Sequence[float],
     *,
     order: int | None = None,
 ) -> list[Any]:
@@ -62,7 +62,7 @@ def neighbour_graphs(
     n_clusters : int
         Number of clusters.
     reaches : sequence of float
-        Part of half a cluster to which neighbours are looked at, one a graph.
+        Part of half a cluster to which neighbours are looked at, one per graph.
     order : int, optional
         Most views that the kernel multiplies; by default all.
 

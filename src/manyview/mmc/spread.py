@@ -18,15 +18,15 @@ from manyview.mmc.cosines import cosines_of, prepared
 
 __all__ = ["evened", "spread_of"]
 
-MOST_ROWS = 1000  # among which the spread is measured
+_MOST_ROWS = 1000  # among which the spread is measured
 FEW = 25  # features in which noise is spread so widely that it must not count for more than others
 NARROW = FEW**-0.5
 
 
-def spread_of(
-    view: RowView, columns: tuple[Array, Array] | None, widths: Array, most: int = MOST_ROWS
-) -> float:
+def spread_of(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> float:
     """Return the standard deviation of the cosines between different rows of a view.
+
+    Of more than ``_MOST_ROWS``, as many at equal steps stand for all.
 
     Parameters
     ----------
@@ -34,8 +34,6 @@ def spread_of(
         Raw rows, with their factors; those that lack the view are left out.
     columns, widths
         How features are scaled; see :func:`manyview.mmc.cosines.prepared`.
-    most : int
-        Number of rows, at equal steps, among which it is measured.
 
     Returns
     -------
@@ -47,7 +45,7 @@ def spread_of(
         places = places[~to_numpy(view.lacking)]
     if places.size < 2:
         return 0.0
-    places = places[np.linspace(0, places.size - 1, min(places.size, most)).astype(np.intp)]
+    places = places[np.linspace(0, places.size - 1, min(places.size, _MOST_ROWS)).astype(np.intp)]
     like = view.x.data if is_sparse(view.x) else view.x
     rows = prepared(view.take(placed_like(places, like)), columns, widths)
     cosines = to_numpy(cosines_of(rows, rows)).astype(np.float64)
