@@ -6,7 +6,7 @@ from manyview import MMC, as_views
 from manyview.engine import LocalEngine
 from manyview.metrics import adjusted_rand
 from manyview.mmc.graph import halfway_widths
-from manyview.mmc.spread import NARROW, evened, spread_of
+from manyview.mmc.spread import evened, spread_of
 
 
 def spread_in(X, normalize=None):
@@ -76,7 +76,7 @@ class TestEvened:
         assert evened(spreads) == [1.0] * len(spreads)
 
     def test_a_view_is_not_brought_below_that_of_many_features(self):
-        assert evened([0.0, 0.5]) == pytest.approx([1.0, NARROW / 0.5])
+        assert evened([0.0, 0.5]) == pytest.approx([1.0, 25**-0.5 / 0.5])
         assert evened([0.01, 0.19]) == [1.0, 1.0]
         assert evened([0.0, 0.0]) == [1.0, 1.0]
 

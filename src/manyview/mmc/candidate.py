@@ -47,7 +47,7 @@ class Candidate:
     collapsed: bool
 
     def beats(self, other: Candidate, by: float) -> bool:
-        """Whether it has clusters where another has not, or a lower objective by a part of it."""
+        """Whether it alone has not collapsed, or its objective is lower by the part `by`."""
         if self.collapsed != other.collapsed:
             return other.collapsed
         return self.fitted.objective[-1] < (1.0 - by) * other.fitted.objective[-1]

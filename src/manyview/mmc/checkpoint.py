@@ -32,7 +32,7 @@ Matrix = npt.NDArray[np.floating[Any]]
 
 # max_iter has none on what has been done
 _WITHOUT_EFFECT = {"n_init", "max_iter", "n_jobs", "verbose", "checkpoint", "checkpoint_every"}
-_ROWS = 100  # that stand for all in the identity of the data
+_ROWS_IN_IDENTITY = 100  # that stand for all in the identity of the data
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Identity:
     n_samples : int
     n_features : list of int
     rows : list of str
-        One a view: the digest of some of its rows.
+        Of each view, the digest of some of its rows.
     present : str
         The digest of which sample has which view.
     columns : list of ndarray of shape (2, n_features + 1)
@@ -161,7 +161,7 @@ def identity_of(engine: Engine, views: Views, parameters: Mapping[str, Any]) -> 
     of its own over the data.
     """
     n = engine.n_samples
-    samples = np.unique(np.linspace(0, n - 1, _ROWS).astype(np.intp))
+    samples = np.unique(np.linspace(0, n - 1, _ROWS_IN_IDENTITY).astype(np.intp))
     return Identity(
         {**parameters, "precision": engine.dtype.name},
         n,

@@ -70,11 +70,11 @@ def checked_rank(rank: int | None, n_clusters: int, n_views: int, order: int | N
 
 
 def default_rank(n_clusters: int, n_views: int, order: int | None) -> int:
-    """Return the rank: two columns a cluster, and 20 at least as in the paper.
+    """Return the rank: two columns per cluster, and at least 20 as in the paper.
 
     The prediction has at most the rank of the weight tensor, so that fewer columns than clusters
-    cannot tell them apart, and a second one lets a cluster have two parts. Where columns are
-    given to some of the views only, each choice of views has as many.
+    cannot tell them apart, and a second one lets a cluster have two parts. With `order` below the
+    number of views, each choice of `order` views has as many.
     """
     return max(20, 2 * n_clusters) * _view_choices(n_views, order)
 

@@ -13,7 +13,7 @@ from manyview.engine import Block, Engine, Sums, Update
 from manyview.engine.arrays import Array, as_dtype, namespace, picked, placed_like, to_numpy
 from manyview.mmc.indicator import Indicator, set_from_labels, with_new_indicator
 from manyview.mmc.kmeans import members_of
-from manyview.mmc.model import NEXT_TO_NOTHING, Factors, Moments, interaction
+from manyview.mmc.model import LEAST_EXPLAINED, Factors, Moments, interaction
 from manyview.mmc.readout import LargestReadout, Readout
 
 __all__ = ["DiscreteIndicator", "LargestGain", "best_moves"]
@@ -29,7 +29,7 @@ _GAIN_THRESHOLDS = 2.0 ** np.arange(-80, 20)
 class LargestGain:
     """The largest gain of some samples, and whose it is; the first sample's of equal ones.
 
-    That of the samples of two blocks is the sum of both.
+    The sum of two is the larger one, so that an engine finds that of all blocks.
     """
 
     gain: float
@@ -37,7 +37,7 @@ class LargestGain:
 
     @classmethod
     def of(cls, gains: Array, first: int) -> Self:
-        """Return that of samples in a row, the number of the first of which is `first`."""
+        """Return the largest of the gains of consecutive samples, numbered from `first` on."""
         at = int(namespace(gains).argmax(gains))
         return cls(float(gains[at]), first + at)
 
@@ -78,7 +78,7 @@ class DiscreteIndicator(Indicator):
         such choice raises the criterion, and when the samples that would gain are no more than
         ``_TOO_FEW_MOVERS`` of those in the fullest round so far: they wait for the next sweep.
         """
-        if moments.predicted(factors.clusters) < NEXT_TO_NOTHING * len(factors.clusters):
+        if moments.predicted(factors.clusters) < LEAST_EXPLAINED * len(factors.clusters):
             return moments  # what a model says that has all but vanished is rounding
         hold = _hold(factors, moments) if self._holds else 0.0
         sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, hold))

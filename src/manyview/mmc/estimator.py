@@ -49,8 +49,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     """Multi-linear Multi-view Clustering.
 
     A regression from all products of features across views to a cluster indicator F, with the
-    indicator itself unknown. Its weight tensor has rank R and is kept as factors, one W_v a view
-    and one A for the clusters::
+    indicator itself unknown. Its weight tensor has rank R and is kept as factors, one W_v per
+    view and one A for the clusters::
 
         J = | (Z_1 W_1 * ... * Z_V W_V) A' - F |^2 + gamma (sum_v pen(W_v) + pen(A)),  F'F = I
 
@@ -62,8 +62,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     n_clusters : int
         Number of clusters, K.
     rank : int, optional
-        Rank of the weight tensor, R, at least `n_clusters` for each choice of `order` views, of
-        which there is one where `order` is not given. By default ``max(20, 2 K)`` for each.
+        Rank R of the weight tensor; default ``max(20, 2 K)``. At least `n_clusters`. With `order`
+        below the number of views both numbers hold for each choice of `order` views, and are
+        multiplied by the number of choices.
     gamma : float, optional
         Weight of the penalty. By default it follows from the data, so that their scale does not
         matter (:func:`manyview.mmc.defaults.default_gamma`): about 0.01, which the paper has.
@@ -98,9 +99,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         sweeps drop more features and fit these samples closer, and others less close. None goes
         on until the objective settles.
     normalize : {"rows", "columns"} or None, default="rows"
-        Scale the samples of each view to unit length, standardise its features, or neither, for
-        views whose samples have a length of about 1, the bias beside their features. The data are
-        not copied for it.
+        Scale the samples of each view to unit length, or standardise its features. None leaves the
+        views as they are; rows should then have a length of about 1, the size of the constant that
+        is appended. The data are not copied for it.
     random_state : int, RandomState instance or None, default=None
         Seed of the start.
     n_jobs : int, optional
@@ -111,9 +112,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         1 shows a bar with the objective.
     checkpoint : path, optional
         File in which the fit writes down where it stands, for one start only (``n_init=1``).
-        The same call goes on from there, be it after an interrupt or a crash, to the result it
-        would have had; where the fit had come to its end, without a sweep. A file of other data
-        or parameters is refused; only `max_iter` may be raised. By default nothing is written.
+        The same call resumes from the file after an interrupt or crash, with the result it would
+        have given uninterrupted. If the fit had finished, no further sweep is made. A file of
+        other data or parameters is refused; only `max_iter` may be raised. By default nothing is
+        written.
     checkpoint_every : int, default=1
         Sweeps from one checkpoint to the next. Each costs a pass over the views.
 

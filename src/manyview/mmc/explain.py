@@ -179,7 +179,7 @@ def strongest(
 def _by_bound(
     kept: Sequence[Kept], weights: Matrix, views: Sequence[int], order: int
 ) -> list[tuple[float, Places]]:
-    """Return choices of views that have features, with what no weight exceeds, largest first."""
+    """Return choices of views that have features, by bounds of their weights, largest first."""
     able = [view for view in views if kept[view].features.size]
     largest = [abs(part.rows).max(axis=0, initial=0.0) for part in kept]
     biases = [abs(part.bias) for part in kept]

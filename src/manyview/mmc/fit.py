@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from manyview.engine import Engine
-from manyview.mmc.model import NEXT_TO_NOTHING, Factors, Moments, project_all
+from manyview.mmc.model import LEAST_EXPLAINED, Factors, Moments, project_all
 from manyview.mmc.problem import Problem
 from manyview.mmc.sweep import STATE, balanced, go_back, sweep
 
 __all__ = ["Fitted", "begin", "carry_on"]
 
-SETTLED = 3e-2  # part of the indicator whose change in a sweep counts as none
-CONSTANT = 0.05  # part of the other dimensions explained, below which a model says nothing
+_SETTLED_CHANGE = 3e-2  # part of the indicator; less counts as no change in a sweep
+_CONSTANT_EXPLAINS = 0.05  # at most, of what the cluster sizes leave
 
 
 @dataclass
@@ -47,16 +47,17 @@ class Fitted:
     @property
     def is_zero(self) -> bool:
         """Whether the model explains next to nothing."""
-        return self.explained < NEXT_TO_NOTHING
+        return self.explained < LEAST_EXPLAINED
 
     @property
     def is_constant(self) -> bool:
-        """Whether the model says next to nothing beside how large clusters are.
+        """Whether the model explains little beyond the cluster sizes.
 
-        That is one of the K dimensions of the indicator, and the same for all samples.
+        These are one of the K dimensions of the indicator, and the same for all samples.
         """
         n_clusters = len(self.factors.clusters)
-        return n_clusters > 1 and n_clusters * self.explained - 1.0 < CONSTANT * (n_clusters - 1)
+        beyond_sizes = n_clusters * self.explained - 1.0
+        return n_clusters > 1 and beyond_sizes < _CONSTANT_EXPLAINS * (n_clusters - 1)
 
 
 def begin(engine: Engine, problem: Problem, factors: Factors, moments: Moments) -> Fitted:
@@ -115,7 +116,7 @@ def carry_on(
                 fitted.factors, fitted.moments, whole = factors, moments, reached
             fitted.objective.append(value)
             on_sweep(len(fitted.objective), value)
-            fitted.settled = fitted.settled + 1 if moved < SETTLED else 0
+            fitted.settled = fitted.settled + 1 if moved < _SETTLED_CHANGE else 0
             fitted.converged = (
                 previous - value <= problem.tol * abs(previous)
                 or fitted.settled == problem.patience

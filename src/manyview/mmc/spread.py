@@ -19,8 +19,8 @@ from manyview.mmc.cosines import cosines_of, prepared
 __all__ = ["evened", "spread_of"]
 
 _MOST_ROWS = 1000  # among which the spread is measured
-FEW = 25  # features in which noise is spread so widely that it must not count for more than others
-NARROW = FEW**-0.5
+_FEW_FEATURES = 25
+_NARROW_SPREAD = _FEW_FEATURES**-0.5  # of noise in as many; up to it, a view may be the widest
 
 
 def spread_of(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> float:
@@ -66,7 +66,8 @@ def evened(spreads: Sequence[float]) -> list[float]:
     Returns
     -------
     list of float
-        1 but for the widest view, which is brought down to the next one, or to ``NARROW``.
+        1 but for the widest view, which is brought down to the next one, or to 0.2, the spread of
+        noise in 25 features, if that is more.
 
     Examples
     --------
@@ -76,5 +77,6 @@ def evened(spreads: Sequence[float]) -> list[float]:
     factors = [1.0] * len(spreads)
     if len(spreads) > 1:
         *_, second, first = np.argsort(spreads)
-        factors[first] = min(1.0, max(spreads[second], NARROW) / max(spreads[first], NARROW))
+        widest, next_one = (max(spreads[v], _NARROW_SPREAD) for v in (first, second))
+        factors[first] = min(1.0, next_one / widest)
     return factors
