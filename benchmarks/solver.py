@@ -20,8 +20,8 @@ from manyview.datasets import load_digits_views, read_views
 from manyview.engine import LocalEngine
 from manyview.linalg.cg import conjugate_gradients
 from manyview.mmc import updates
-from manyview.mmc.fit import fit
-from manyview.mmc.indicator import DiscreteIndicator
+from manyview.mmc.discrete import DiscreteIndicator
+from manyview.mmc.fit import carry_on
 from manyview.mmc.init import graph_start
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.penalty import RowSparse
@@ -81,7 +81,7 @@ def _path(
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(updates, "_preconditioner", pre))
         stack.enter_context(mock.patch.object(updates, "conjugate_gradients", counted))
-        fit(engine, problem, factors, moments, on_sweep)
+        carry_on(engine, problem, begin(engine, problem, factors, moments), on_sweep)
     return path
 
 

@@ -31,6 +31,33 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, error):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_a_killed_process_left_is_overwritten(tmp_path):
+    path, temporary = tmp_path / "file", tmp_path / ".file.partial"
+    temporary.write_bytes(b"left by another, and longer")
+    with whole_file(path, temporary=temporary) as file:
+        file.write(b"new")
+    assert path.read_bytes() == b"new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_is_on_the_disk_before_it_takes_the_place(tmp_path, monkeypatch):
+    path, sync, seen = tmp_path / "file", os.fsync, []
+
+    def noted(descriptor):
+        seen.append(path.exists())
+        sync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    with whole_file(path) as file:
+        file.write(b"old")
+    assert not seen
+    path.unlink()
+    with whole_file(path, sync=True) as file:
+        file.write(b"new")
+    assert seen[0] is False
+    assert path.read_bytes() == b"new"
+
+
 def test_writes_through_a_link(tmp_path):
     target, link = tmp_path / "target", tmp_path / "link"
     target.write_bytes(b"old")

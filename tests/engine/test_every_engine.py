@@ -75,7 +75,9 @@ class TestAgreement:
     def test_of_landmarks_embedded_by_a_few_samples(self, place, seed, monkeypatch):
         monkeypatch.setattr(init, "EXACT_LIMIT", 50)
         monkeypatch.setattr(init, "N_LANDMARKS", 40)
-        monkeypatch.setattr(landmarks, "EMBEDDING", 0.5)  # most likely none of the first samples
+        monkeypatch.setattr(
+            landmarks, "_EMBEDDED_PER_LANDMARK", 0.5
+        )  # most likely none of the first samples
         views, _ = made()
         found = fitted(brought(views, place), random_state=seed, max_iter=3)
         expected = fitted(views, random_state=seed, max_iter=3)

@@ -10,7 +10,7 @@ from manyview import MMC
 from manyview.datasets import make_views
 from manyview.engine import blas_threads
 from manyview.linalg.partition import cluster_rows
-from manyview.linalg.threads import _LIMIT, _disown, limited_blas
+from manyview.linalg.threads import _disown, limited_blas
 
 
 @pytest.fixture(autouse=True)
@@ -84,7 +84,8 @@ def test_a_child_begins_without_a_limit():
     with limited_blas(1):
         child = os.fork()
         if child == 0:
-            os._exit(_LIMIT._users)
+            with limited_blas(2):  # who asks first sets the limit
+                os._exit(now() != {2})
     assert os.waitpid(child, 0)[1] == 0
 
 

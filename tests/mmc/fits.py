@@ -7,10 +7,11 @@ import pytest
 
 from manyview.mmc import fit as fit_module
 from manyview.mmc import sweep as sweep_module
-from manyview.mmc.fit import fit
-from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator
+from manyview.mmc.discrete import DiscreteIndicator
+from manyview.mmc.fit import begin, carry_on
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.model import Moments, interaction, objective
+from manyview.mmc.orthogonal import OrthogonalIndicator
 from manyview.mmc.penalty import Frobenius, RowSparse
 from manyview.mmc.problem import Problem
 
@@ -36,7 +37,8 @@ def run(
     c.engine.scatter("labels", np.arange(c.engine.n_samples) % 3)
     problem.indicator.start(c.engine, 3)
     factors, moments = start_factors(c.engine, 3, 5, seed=0)
-    return problem, fit(c.engine, problem, factors, moments, **kw)
+    first = begin(c.engine, problem, factors, moments)
+    return problem, carry_on(c.engine, problem, first, **kw)
 
 
 @contextmanager

@@ -1,9 +1,11 @@
+import json
 import pickle
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from manyview.mmc.archive import Form
+from manyview.mmc.archive import Form, as_json
 
 FORM = Form("manyview.test thing", version=3, what="thing")
 
@@ -58,6 +60,24 @@ def test_what_is_no_archive(path, content):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"damaged or no \.npz archive"):
         FORM.read(path)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (np.int32(3), 3),
+        (np.float32(0.5), 0.5),
+        (Fraction(1, 4), 0.25),
+        (np.bool_(True), True),
+        (np.str_("rows"), "rows"),
+        (None, None),
+        (np.random.RandomState(0), None),
+    ],
+)
+def test_parameters_as_json_has_them(value, expected):
+    found = as_json(value)
+    assert found == expected
+    assert json.loads(json.dumps(found)) == expected
 
 
 def test_where_there_is_none(path):

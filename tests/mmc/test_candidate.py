@@ -1,7 +1,7 @@
 import pytest
 
 from manyview.mmc import candidate as module
-from manyview.mmc.candidate import Candidate, best_of
+from manyview.mmc.candidate import Candidate, Setup, best_of
 
 
 class WithObjective:
@@ -13,6 +13,10 @@ class WithObjective:
 def candidate(value, *, collapsed=False, interrupted=False):
     fitted = WithObjective(value, interrupted=interrupted)
     return Candidate(fitted, *[None] * 4, collapsed=collapsed)
+
+
+def shared(engine):
+    return Setup(engine, problem=None, rng=None, bar=None, file=None)
 
 
 def test_a_collapse_is_ranked_last():
@@ -31,7 +35,7 @@ class TestBestOf:
     @pytest.fixture
     def best(self, case, monkeypatch):
         """The best of given candidates, whether interrupted, and how many were carried through."""
-        monkeypatch.setattr(module, "carried_through", lambda engine, problem, first, *rest: first)
+        monkeypatch.setattr(module, "carried_through", lambda setup, first, start: first)
 
         def best(*candidates, by=0.0):
             made = []
@@ -42,7 +46,7 @@ class TestBestOf:
                     raise KeyboardInterrupt
                 return candidates[start]
 
-            found = best_of(case().engine, None, first, None, None, len(candidates), None, by=by)
+            found = best_of(shared(case().engine), first, len(candidates), by=by)
             return *found, len(made)
 
         return best
@@ -70,11 +74,11 @@ class TestBestOf:
         engine = case().engine
         seen = []
 
-        def restricting(engine, problem, first, *rest):
-            seen.append([scaling.active for scaling in engine.scalings])
-            engine.restrict(0, [0, 1])
+        def restricting(setup, first, start):
+            seen.append([scaling.active for scaling in setup.engine.scalings])
+            setup.engine.restrict(0, [0, 1])
             return candidate(1.0)
 
         monkeypatch.setattr(module, "carried_through", restricting)
-        best_of(engine, None, lambda start: None, None, None, 2, None, by=0.0)
+        best_of(shared(engine), lambda start: None, 2, by=0.0)
         assert seen == [[None, None]] * 2

@@ -4,8 +4,8 @@ import pytest
 from manyview.datasets import make_views
 from manyview.engine import LocalEngine
 from manyview.mmc.defaults import default_gamma, default_rank
-from manyview.mmc.fit import fit
-from manyview.mmc.indicator import DiscreteIndicator
+from manyview.mmc.discrete import DiscreteIndicator
+from manyview.mmc.fit import begin, carry_on
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.penalty import Frobenius, RowSparse
 from manyview.mmc.problem import Problem
@@ -23,7 +23,8 @@ def objective_after(views, labels, penalty, *, sweeps=100):
     factors, moments = start_factors(engine, 3, 3, seed=0)
     gamma = default_gamma(engine, penalty, 3)
     problem = Problem(penalty, gamma, indicator, sweeps, 0.0, cg_steps=100)
-    return gamma, fit(engine, problem, factors, moments).objective[-1]
+    first = begin(engine, problem, factors, moments)
+    return gamma, carry_on(engine, problem, first).objective[-1]
 
 
 @pytest.mark.parametrize("penalty", [RowSparse(), Frobenius()])

@@ -113,7 +113,7 @@ class TestPredictor:
     def test_serves_samples_that_differ_little_beside_their_size(self):
         views, truth = blobs(n=150)
         views = [X + 600.0 for X in views]
-        with pytest.warns(ConvergenceWarning, match="say next to nothing .*count the samples"):
+        with pytest.warns(ConvergenceWarning, match="explains little .*count the samples"):
             model = MMC(3, random_state=0).fit([X[:100] for X in views])
         assert adjusted_rand_score(truth[:100], model.labels_) == 1.0
         assert adjusted_rand_score(truth[100:], model.predict([X[100:] for X in views])) == 1.0
@@ -149,13 +149,13 @@ class TestStarts:
     def test_labels_are_held_where_an_exact_graph_gave_them(
         self, monkeypatch, init, limit, expected
     ):
-        asked, real = [], module.indicator_named
+        asked, real = [], module.DiscreteIndicator
 
-        def watched(name, *, holds):
+        def watched(*, holds):
             asked.append(holds)
-            return real(name, holds=holds)
+            return real(holds=holds)
 
-        monkeypatch.setattr(module, "indicator_named", watched)
+        monkeypatch.setattr(module, "DiscreteIndicator", watched)
         monkeypatch.setattr(starts, "EXACT_LIMIT", limit)
         fitted(blobs()[0], init=init)
         assert asked == [expected]
@@ -253,13 +253,15 @@ class TestSettling:
         assert fitted(views, init=truth, patience=None).n_iter_ > 3
 
     def test_features_that_were_dropped_stay_so(self):
+        """Of what predicts, too: of all features, these and no others say nothing there."""
         views, _ = make_views(200, 3, (40, 30), n_noise_views=1, random_state=0)
-        model = fitted(views, gamma=0.1, patience=None)
-        for sparse, refitted in zip(
-            model.view_factors_, model._predictor.factors.views, strict=True
-        ):
-            np.testing.assert_array_equal(np.any(refitted, axis=1), np.any(sparse, axis=1))
-        assert any((~np.any(W, axis=1)).any() for W in model.view_factors_)
+        model = fitted(views, gamma=0.3, patience=None, normalize=None)
+        kept = np.concatenate([np.any(W[:-1], axis=1) for W in model.view_factors_])
+        assert not kept.all()
+        alone = np.split(np.eye(kept.size), np.cumsum(model.n_features_in_)[:-1], axis=1)
+        nothing = [np.zeros((1, width)) for width in model.n_features_in_]
+        told = np.any(model.transform(alone) != model.transform(nothing), axis=1)
+        np.testing.assert_array_equal(told, kept)
 
 
 class TestProgress:

@@ -127,11 +127,17 @@ class TestErrors:
             ({"max_iter": 0}, "'max_iter' parameter"),
             ({"n_init": 0}, "'n_init' parameter"),
             ({"tol": -1.0}, "'tol' parameter"),
+            ({"n_jobs": 0}, r"'n_jobs' parameter of MMC .* \(-inf, -1\].* \[1, inf\) or None"),
         ],
     )
     def test_parameters(self, options, message):
         with pytest.raises(ValueError, match=message):
             MMC(**{"n_clusters": 3, **options}).fit(self.views)
+
+    def test_no_threads_are_told_before_views_are_read(self, monkeypatch):
+        monkeypatch.setattr("manyview.base.as_views", None)
+        with pytest.raises(ValueError, match="'n_jobs' parameter of MMC"):
+            MMC(3, n_jobs=0).fit(self.views)
 
     def test_one_sample(self):
         with pytest.raises(ValueError, match=r"received 1 sample\(s\)"):

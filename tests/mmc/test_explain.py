@@ -1,7 +1,7 @@
 from copy import copy
-from dataclasses import replace
 from itertools import combinations, product
 from math import comb
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -12,7 +12,11 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from manyview import MMC
 from manyview.datasets import make_views
+from manyview.engine import Scaling
 from manyview.mmc import explain
+from manyview.mmc.model import Factors
+from manyview.mmc.predictor import Predictor
+from manyview.mmc.readout import CentreReadout
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +94,7 @@ def test_rows_are_taken_some_at_a_time(monkeypatch):
     factors, weights = made(1, (40, 30))
     whole = found_in(factors, weights, 2, 25)
     assert len(whole) == 25
-    monkeypatch.setattr(explain, "_AT_ONCE", 64)
+    monkeypatch.setattr(explain, "_MOST_AT_ONCE", 64)
     assert found_in(factors, weights, 2, 25) == whole
 
 
@@ -135,14 +139,21 @@ def test_a_weight_is_what_the_product_adds_to_the_prediction(order, penalty):
 
 
 def test_an_orthogonal_indicator_is_read_by_its_centres():
-    views, _ = make_views(90, 3, (5, 4), random_state=0)
-    model = MMC(3, normalize=None, indicator="orthogonal", random_state=0).fit(list(views))
-    found = model.explain(2, top=3)
+    rng = np.random.default_rng(0)
+    factors, _ = made(0, (5, 4))
+    clusters, rotation, centres = rng.standard_normal((3, 3, 3))
+    scalings = [Scaling(5), Scaling(4)]
+    readout = CentreReadout(rotation, centres)
+    predictor = Predictor(Factors(tuple(factors), clusters), readout, [], None, scalings, False)
+    names = SimpleNamespace(view_names_=["a", "b"], feature_names_in_=[None, None])
+    found = explain.combinations_of(predictor, names, 2, 3, None)
     assert {entry.cluster for entry in found} == {0, 1, 2}
-    for entry in found:
-        centre = model._predictor.readout.rotation @ model._predictor.readout.centres[entry.cluster]
-        added = added_by(model, entry, lambda row, centre=centre: row @ centre)
-        assert entry.weight == pytest.approx(added, rel=1e-6, abs=1e-9)
+    for k in range(3):
+        # a prediction p, rotated as the centres are, has the product p rotation centre_k' with one
+        expected = by_hand(factors, (rotation @ centres[k]) @ clusters, 2)[:3]
+        ours = [(entry.weight, entry.places) for entry in found if entry.cluster == k]
+        np.testing.assert_allclose([w for w, _ in ours], [w for w, _ in expected])
+        assert [places for _, places in ours] == [places for _, places in expected]
 
 
 def test_products_speak_for_clusters_that_show_in_products_only():
@@ -223,16 +234,13 @@ def test_one_view_has_single_features():
     assert all(len(c.features) == 1 for c in found)
 
 
-@pytest.mark.parametrize("options", [{"order": 1}, {}])
+@pytest.mark.parametrize("options", [{"order": 1}, {"gamma": 0.2, "patience": None}])
 def test_without_products_single_features_are_told(options):
-    views, _ = make_views(90, 3, (6, 5), random_state=0)
-    model = MMC(3, random_state=0, **options).fit(list(views))
-    if not options:  # as a penalty does that leaves out a view
-        factors = model._predictor.factors
-        model._predictor = replace(
-            model._predictor, factors=factors.with_view(1, 0.0 * factors.views[1])
-        )
-        model._predictor.factors.views[1][-1] = 1.0
+    views, _ = make_views(90, 3, (6,), random_state=0)
+    noise = np.random.default_rng(0).standard_normal((90, 30))
+    model = MMC(3, random_state=0, **options).fit([*views, noise])
+    # by its order, or as the penalty has dropped a view
+    assert ("order" in options) == model.view_factors_[1][:-1].any()
     assert model.explain(2) == []
     assert model.explain() == model.explain(1) != []
 
@@ -242,6 +250,8 @@ def test_a_model_that_went_to_zero_is_told_by_nothing():
     with pytest.warns(ConvergenceWarning, match="every factor went to zero"):
         model = MMC(3, gamma=1e6, random_state=0).fit(list(views))
     assert model.explain() == model.explain(1) == []
+    with pytest.raises(ValueError, match="order=3; expected"):
+        model.explain(3)
 
 
 def test_it_does_not_hang_on_parameters_that_are_set_later(plain):

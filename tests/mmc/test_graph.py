@@ -23,7 +23,7 @@ def engine_of(views, normalize="rows"):
 
 
 def graph_of(engine):
-    (graph,) = neighbour_graphs(engine, 3)
+    (graph,) = neighbour_graphs(engine, 3, [1.0])
     return graph
 
 
@@ -166,7 +166,7 @@ def test_no_sample_is_its_own_neighbour_where_all_views_say_opposite():
     rng = np.random.default_rng(0)
     side = np.repeat([1.0, -1.0], [2, 28])[:, None]  # the other of the two is nearer than all else
     views = [side + 1e-3 * rng.standard_normal((30, 2)) for _ in range(3)]
-    (graph,) = neighbour_graphs(engine_of(views, None), 3, order=1)
+    (graph,) = neighbour_graphs(engine_of(views, None), 3, [1.0], order=1)
     assert not graph.diagonal().any()
 
 
@@ -178,7 +178,7 @@ def test_samples_that_lack_a_view_are_neighbours_of_others(kind):
     present = np.ones((200, 2), dtype=bool)
     present[:50, 1] = False
     engine = engine_for(as_views(views, present=present), normalize="rows")
-    (graph,) = neighbour_graphs(engine, 4)
+    (graph,) = neighbour_graphs(engine, 4, [1.0])
     sources = np.asarray(graph.sum(axis=0)).ravel() - 1.0  # less what a sample gives itself
     # what is near on average only is seldom among the nearest; zeros are a fifth
     assert sources[:50].mean() > 0.35 * sources[50:].mean()

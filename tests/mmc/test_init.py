@@ -62,8 +62,8 @@ def test_graph_finds_clear_clusters_of_unequal_size(monkeypatch, limit, sizes):
 def test_more_clusters_than_samples_are_asked(monkeypatch):
     monkeypatch.setattr(init, "EXACT_LIMIT", 50)
     monkeypatch.setattr(init, "N_LANDMARKS", 30)
-    monkeypatch.setattr("manyview.mmc.landmarks.SAMPLED", 0.1)
-    monkeypatch.setattr("manyview.mmc.kmeans._FEW", 40)
+    monkeypatch.setattr("manyview.mmc.landmarks._ASKED_PER_LANDMARK", 0.1)
+    monkeypatch.setattr("manyview.mmc.kmeans._MOST_ROWS_AT_ONCE", 40)
     views = np.random.default_rng(0).standard_normal((2, 1000, 5))
     engine = LocalEngine(as_views(list(views)), normalize="rows")
     graph_start(engine, 60, np.random.default_rng(0))

@@ -57,19 +57,19 @@ class TestByAFewSamples:
         return rows @ rows.T
 
     def test_which_they_are_is_drawn(self, monkeypatch):
-        monkeypatch.setattr(module, "EMBEDDING", 100)
+        monkeypatch.setattr(module, "_EMBEDDED_PER_LANDMARK", 100)
         np.testing.assert_allclose(self.embedded(seed=1), self.embedded(), atol=1e-10)
-        monkeypatch.setattr(module, "EMBEDDING", 5)
+        monkeypatch.setattr(module, "_EMBEDDED_PER_LANDMARK", 5)
         assert np.abs(self.embedded(seed=1) - self.embedded()).max() > 1e-3
 
     def test_is_the_same_where_neighbours_are_not_kept(self, monkeypatch):
-        monkeypatch.setattr(module, "EMBEDDING", 5)
+        monkeypatch.setattr(module, "_EMBEDDED_PER_LANDMARK", 5)
         kept = self.embedded()
-        monkeypatch.setattr(module, "MOST_KEPT", 0)
+        monkeypatch.setattr(module, "_MOST_KEPT_LANDMARKS", 0)
         np.testing.assert_array_equal(self.embedded(), kept)
 
     def test_does_not_depend_on_the_blocks(self, monkeypatch):
-        monkeypatch.setattr(module, "EMBEDDING", 5)
+        monkeypatch.setattr(module, "_EMBEDDED_PER_LANDMARK", 5)
         whole = self.embedded()
         monkeypatch.setattr("manyview.engine.local._BLOCK_ROWS", (7, 7))
         np.testing.assert_allclose(self.embedded(), whole, atol=1e-10)
@@ -88,14 +88,14 @@ def test_nearest_of_a_few_samples_are_those_of_all(sparse, normalize):
 def noisy():
     """Clusters that single features hardly tell, as in texts: near samples are seldom alike."""
     rng = np.random.default_rng(0)
-    y = np.arange(1200) % 4
-    words = rng.random((4, 300)) ** 4
-    views = [rng.poisson(0.1 * words[y] + 0.05 * rng.random(300)).astype(float) for _ in range(2)]
+    y = np.arange(600) % 4
+    words = rng.random((4, 400)) ** 4
+    views = [rng.poisson(0.1 * words[y] + 0.05 * rng.random(400)).astype(float) for _ in range(2)]
     return views, y
 
 
 def digits():
-    X, y = load_digits(return_X_y=True)
+    X, y = (array[:900] for array in load_digits(return_X_y=True))
     images = X.reshape(-1, 8, 8)
     return [X, np.hstack([images.sum(axis=1), images.sum(axis=2)])], y
 
@@ -108,7 +108,7 @@ class TestClearestLook:
         engine = LocalEngine(as_views(views), normalize="rows")
         for seed in range(3):
             rng = np.random.default_rng(seed)
-            marks = np.sort(rng.choice(y.size, 400, replace=False))
+            marks = np.sort(rng.choice(y.size, y.size // 3, replace=False))
             assert clearest_look(engine, engine.take(marks), n_clusters, rng) == look
 
     def test_copies_of_a_few_samples_are_no_clusters(self, monkeypatch):
@@ -129,7 +129,7 @@ class TestClearestLook:
         n_clusters = np.unique(y).size
         engine = LocalEngine(as_views(views), normalize="rows")
         monkeypatch.setattr("manyview.mmc.init.EXACT_LIMIT", 50)
-        monkeypatch.setattr("manyview.mmc.init.N_LANDMARKS", 400)
+        monkeypatch.setattr("manyview.mmc.init.N_LANDMARKS", y.size // 3)
 
         def quality(*looks):
             monkeypatch.setattr("manyview.mmc.init.LOOKS", looks)

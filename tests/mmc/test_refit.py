@@ -20,7 +20,7 @@ def test_refit_shares_its_penalty_among_the_factors(case, monkeypatch, widths):
     )
     module.refit(c.engine, problem, fitted)
     usual = default_gamma(c.engine, Frobenius(), 3)
-    assert gammas == [pytest.approx(module.REFIT_STRENGTH * usual / (len(widths) + 1))]
+    assert gammas == [pytest.approx(module._PENALTY_STRENGTH * usual / (len(widths) + 1))]
 
 
 def test_refit_begins_with_the_cluster_factor(case, monkeypatch):
@@ -56,17 +56,17 @@ def test_refit_is_weaker_where_little_is_left(case, monkeypatch):
     monkeypatch.setattr(
         module, "factor_steps", lambda e, p, *rest: gammas.append(p.gamma) or real(e, p, *rest)
     )
-    monkeypatch.setattr(module, "REFIT_STRENGTH", 1e5)
+    monkeypatch.setattr(module, "_PENALTY_STRENGTH", 1e5)
     factors, moments = module.refit(c.engine, problem, fitted)
     np.testing.assert_allclose(np.array(gammas[:-1]) / gammas[1:], 10.0)
-    assert 1 < len(gammas) < module.REFITS
+    assert 1 < len(gammas) < module._MOST_REFITS
     assert moments.explained(factors.clusters) >= 0.5 * fitted.explained
 
 
 def test_refit_leaves_what_no_weaker_penalty_serves(case, monkeypatch):
     c = case(0)
     problem, fitted = run(c)
-    monkeypatch.setattr(module, "REFIT_STRENGTH", 1e30)
+    monkeypatch.setattr(module, "_PENALTY_STRENGTH", 1e30)
     factors, _ = module.refit(c.engine, problem, fitted)
     assert factors is fitted.factors
     projections = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from manyview.mmc import sweep as module
-from manyview.mmc.indicator import DiscreteIndicator
+from manyview.mmc.discrete import DiscreteIndicator
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.model import objective
 from manyview.mmc.penalty import RowSparse

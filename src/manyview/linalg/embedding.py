@@ -16,8 +16,8 @@ __all__ = ["clear_embedding", "clear_weights", "graph_embedding", "unit_rows"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-_MANY = 6  # part of all eigenvectors from which on a dense decomposition is faster
-_ALIKE = 1e-6  # part of an eigenvalue by which the first and the last are the same
+_ROWS_PER_VECTOR = 6  # or fewer, and a dense decomposition is faster
+_LEAST_WEIGHT = 1e-6  # of the clearest eigenvector, below which eigenvalues do not differ
 
 
 def graph_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generator) -> Matrix:
@@ -51,7 +51,7 @@ def graph_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generat
     wanted = n_components - known.shape[1]
     if wanted == 0:
         return known
-    if _MANY * n_components >= n or n <= 64:
+    if _ROWS_PER_VECTOR * n_components >= n or n <= 64:
         return np.hstack([known, _dense_vectors(normalised, known, wanted)])
 
     # shifting the known vectors from 1 to -1, the end of the spectrum, takes them out of the way
@@ -123,7 +123,7 @@ def clear_weights(values: Matrix, n_components: int) -> Matrix:
     top = values[:n_components]
     floor = values[-1] if values.size > n_components else 0.0
     weights = np.divide(top - floor, top, out=np.zeros_like(top), where=top > floor)
-    return weights if weights.max(initial=0.0) >= _ALIKE else np.ones_like(weights)
+    return weights if weights.max(initial=0.0) >= _LEAST_WEIGHT else np.ones_like(weights)
 
 
 def unit_rows(rows: Matrix) -> Matrix:
@@ -140,7 +140,7 @@ def _dense_vectors(normalised: Any, known: Matrix, wanted: int) -> Matrix:
 
 
 def _component_vectors(adjacency: Any, root: Matrix, most: int) -> Matrix:
-    """Eigenvectors of eigenvalue 1, one a component, largest component first, `most` at most."""
+    """Eigenvectors of eigenvalue 1, one per component, largest component first, `most` at most."""
     count, component = sp.csgraph.connected_components(adjacency, directed=False)
     rank = np.empty(count, dtype=np.intp)
     rank[np.argsort(-np.bincount(component), kind="stable")] = np.arange(count)

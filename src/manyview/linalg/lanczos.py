@@ -14,8 +14,8 @@ __all__ = ["largest_by_products"]
 Matrix = npt.NDArray[np.floating[Any]]
 
 # Where the iteration finds a space that products do not lead out of, it goes on from a random
-# vector. Before SciPy 1.17 its numbers could not be given.
-_TAKES_NUMBERS = "rng" in signature(eigsh).parameters
+# vector. Before SciPy 1.17 it had a generator of its own.
+_TAKES_RNG = "rng" in signature(eigsh).parameters
 
 
 def largest_by_products(
@@ -64,7 +64,7 @@ def largest_by_products(
     >>> values.round(6)
     array([5., 3.])
     """
-    numbers = {"rng": rng} if _TAKES_NUMBERS else {}
+    numbers = {"rng": rng} if _TAKES_RNG else {}
     values, vectors = eigsh(operator, k=k, which="LA", v0=start, tol=tol, ncv=n_vectors, **numbers)
     order = np.argsort(-values)
     return values[order], vectors[:, order]

@@ -53,7 +53,7 @@ def without_empty(labels: Labels, n_clusters: int) -> Labels:
 
 
 def indicator_of(labels: Labels, n_clusters: int) -> npt.NDArray[np.float64]:
-    """Return ``Y (Y'Y)^(-1/2)`` for one-hot Y: orthonormal columns, one entry a row."""
+    """Return ``Y (Y'Y)^(-1/2)`` for one-hot Y: orthonormal columns, one entry per row."""
     sizes = np.bincount(labels, minlength=n_clusters)
     indicator = np.zeros((labels.size, n_clusters))
     indicator[np.arange(labels.size), labels] = 1.0 / np.sqrt(sizes[labels])
@@ -70,8 +70,8 @@ def effective_clusters(sizes: Matrix) -> float:
 def matched_order(counts: npt.NDArray[np.int64]) -> tuple[list[int], list[int], int]:
     """Return orders of classes and clusters in which those that belong together are side by side.
 
-    The matching is that of the accuracy. A pair without a common sample is none: it makes up
-    numbers only. What has no match comes last, the largest cluster first.
+    The matching is that of the accuracy. A pair without a common sample does not count.
+    What has no match comes last, the largest cluster first.
 
     Parameters
     ----------

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Form"]
+__all__ = ["Form", "as_json"]
 
 
 class Form(NamedTuple):
@@ -69,3 +70,20 @@ class Form(NamedTuple):
         if header.get("arrays") != sorted(arrays):
             raise ValueError("it is damaged: some of its arrays are not there")
         return header, arrays
+
+
+def as_json(value: Any) -> Any:
+    """Return a number of any kind, or a string, as JSON has it; None for anything else.
+
+    Examples
+    --------
+    >>> as_json(np.float32(0.5)), as_json(np.int64(3)), as_json(True), as_json([1, 2])
+    (0.5, 3, True, None)
+    """
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | str):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    return float(value) if isinstance(value, Real) else None

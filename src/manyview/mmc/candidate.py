@@ -19,7 +19,7 @@ from manyview.mmc.readout import Readout
 from manyview.mmc.refit import refit
 from manyview.progress import ProgressBar
 
-__all__ = ["Candidate", "best_of", "carried_through"]
+__all__ = ["Candidate", "Setup", "best_of", "carried_through"]
 
 
 @dataclass(frozen=True)
@@ -47,22 +47,45 @@ class Candidate:
     collapsed: bool
 
     def beats(self, other: Candidate, by: float) -> bool:
-        """Whether it has clusters where another has not, or a lower objective by a part of it."""
+        """Whether it alone has not collapsed, or its objective is lower by the part `by`."""
         if self.collapsed != other.collapsed:
             return other.collapsed
         return self.fitted.objective[-1] < (1.0 - by) * other.fitted.objective[-1]
 
 
+@dataclass(frozen=True)
+class Setup:
+    """What all starts of a fit share.
+
+    Attributes
+    ----------
+    engine : Engine
+        The samples, with the state of the start at hand.
+    problem : Problem
+        What is minimised.
+    rng : numpy.random.Generator
+        Source of all that is random.
+    bar : ProgressBar
+        Is told of every sweep.
+    file : CheckpointFile or None
+        Where the fit is written down.
+    """
+
+    engine: Engine
+    problem: Problem
+    rng: np.random.Generator
+    bar: ProgressBar
+    file: CheckpointFile | None
+
+    def keep(self, fitted: Fitted) -> bool:
+        """Write down where a fit stands, if a checkpoint is due, and return whether it was."""
+        if self.file is None:
+            return False
+        return self.file.keep(self.engine, self.problem, fitted, self.rng)
+
+
 def best_of(
-    engine: Engine,
-    problem: Problem,
-    first: Callable[[int], Fitted],
-    rng: np.random.Generator,
-    bar: ProgressBar,
-    starts: int,
-    file: CheckpointFile | None,
-    *,
-    by: float,
+    setup: Setup, first: Callable[[int], Fitted], starts: int, *, by: float
 ) -> tuple[Candidate, bool]:
     """Carry starts through, one after another, and return the best.
 
@@ -71,8 +94,8 @@ def best_of(
 
     Parameters
     ----------
-    engine, problem, rng, bar, file
-        As in :func:`carried_through`.
+    setup : Setup
+        What the starts share.
     first : callable
         From the number of a start to the fit before its first sweep, with its state in the
         engine.
@@ -88,9 +111,9 @@ def best_of(
     """
 
     def carried(start: int) -> Candidate:
-        for v in range(len(engine.scalings)):
-            engine.restrict(v, None)
-        return carried_through(engine, problem, first(start), rng, bar, start, file)
+        for v in range(len(setup.engine.scalings)):
+            setup.engine.restrict(v, None)
+        return carried_through(setup, first(start), start)
 
     best = latest = carried(0)
     try:
@@ -105,51 +128,36 @@ def best_of(
     return best, latest.fitted.interrupted
 
 
-def carried_through(
-    engine: Engine,
-    problem: Problem,
-    first: Fitted,
-    rng: np.random.Generator,
-    bar: ProgressBar,
-    start: int,
-    file: CheckpointFile | None,
-) -> Candidate:
+def carried_through(setup: Setup, first: Fitted, start: int) -> Candidate:
     """Sweep from a start on, and read labels and a rule for other samples off the result.
 
     Parameters
     ----------
-    engine : Engine
-        The samples, with the state of the start.
-    problem : Problem
-        What is minimised.
+    setup : Setup
+        What the starts share; its engine has the state of this one.
     first : Fitted
         The fit before its first sweep, or where it was written down.
-    rng : numpy.random.Generator
-        Source of all that is random.
-    bar : ProgressBar
-        Is told of every sweep.
     start : int
-        Which start it is.
-    file : CheckpointFile or None
-        Where the fit is written down.
+        The number of the start.
 
     Returns
     -------
     Candidate
     """
+    engine, problem = setup.engine, setup.problem
     n_clusters = first.factors.clusters.shape[0]
     started_with = effective_clusters(cluster_sizes(engine, n_clusters))
-    offset = start * problem.max_iter
+    before = start * problem.max_iter
     fitted = carry_on(
         engine,
         problem,
         first,
-        on_sweep=lambda sweep, value: bar.step(offset + sweep, f"objective {value:.6g}"),
-        keep=lambda fitted: file is not None and file.keep(engine, problem, fitted, rng),
+        on_sweep=lambda sweep, value: setup.bar.step(before + sweep, f"objective {value:.6g}"),
+        keep=setup.keep,
     )
     refitted, moments = refit(engine, problem, fitted)
     on_host = Factors(tuple(map(to_numpy, refitted.views)), refitted.clusters)
-    readout = problem.indicator.read(engine, refitted, moments, rng)
+    readout = problem.indicator.read(engine, refitted, moments, setup.rng)
     # clusters of very unequal size where the start had none is how a collapse looks
     ended_with = effective_clusters(cluster_sizes(engine, n_clusters))
     collapsed = ended_with < 0.5 * started_with or fitted.is_zero

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,10 @@ import scipy.sparse as sp
 
 from manyview.engine import Engine, RowView
 from manyview.engine.arrays import to_numpy
+from manyview.mmc.archive import as_json
 from manyview.mmc.fit import Fitted
-from manyview.mmc.indicator import OrthogonalIndicator
 from manyview.mmc.model import Factors, project_all
+from manyview.mmc.orthogonal import OrthogonalIndicator
 from manyview.mmc.problem import Problem
 from manyview.views import Views
 
@@ -31,7 +32,7 @@ Matrix = npt.NDArray[np.floating[Any]]
 
 # max_iter has none on what has been done
 _WITHOUT_EFFECT = {"n_init", "max_iter", "n_jobs", "verbose", "checkpoint", "checkpoint_every"}
-_ROWS = 100  # that stand for all in the identity of the data
+_ROWS_IN_IDENTITY = 100  # that stand for all in the identity of the data
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,7 @@ class Identity:
     n_samples : int
     n_features : list of int
     rows : list of str
-        One a view: the digest of some of its rows.
+        Of each view, the digest of some of its rows.
     present : str
         The digest of which sample has which view.
     columns : list of ndarray of shape (2, n_features + 1)
@@ -150,7 +151,7 @@ def deciding(parameters: Mapping[str, Any], rng: np.random.Generator) -> dict[st
         values["random_state"] = f"RandomState {rng.bit_generator.state['state']['state']:x}"
     elif not isinstance(values["random_state"], Integral):
         values["random_state"] = None
-    return {name: _plain(value) for name, value in values.items()}
+    return {name: as_json(value) for name, value in values.items()}
 
 
 def identity_of(engine: Engine, views: Views, parameters: Mapping[str, Any]) -> Identity:
@@ -160,7 +161,7 @@ def identity_of(engine: Engine, views: Views, parameters: Mapping[str, Any]) -> 
     of its own over the data.
     """
     n = engine.n_samples
-    samples = np.unique(np.linspace(0, n - 1, _ROWS).astype(np.intp))
+    samples = np.unique(np.linspace(0, n - 1, _ROWS_IN_IDENTITY).astype(np.intp))
     return Identity(
         {**parameters, "precision": engine.dtype.name},
         n,
@@ -215,13 +216,6 @@ def resumed(
         settled=checkpoint.settled,
         converged=checkpoint.converged,
     )
-
-
-def _plain(value: Any) -> Any:
-    """Return a number of any kind as one that JSON has."""
-    if isinstance(value, Integral):
-        return int(value)
-    return float(value) if isinstance(value, Real) else value
 
 
 def _digest(array: npt.NDArray[Any]) -> str:

@@ -9,22 +9,24 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from manyview.atomic import whole_file
 from manyview.engine import Engine
 from manyview.mmc.archive import Form
-from manyview.mmc.checkpoint import Checkpoint, Identity, captured
+from manyview.mmc.checkpoint import Checkpoint, Identity, captured, deciding, identity_of
 from manyview.mmc.fit import Fitted
 from manyview.mmc.model import Factors
 from manyview.mmc.problem import Problem
+from manyview.views import Views
 from manyview.warn import warn_user
 
-__all__ = ["CheckpointFile", "writable"]
+__all__ = ["CheckpointFile", "opened", "writable"]
 
 _FORM = Form("manyview.MMC checkpoint", version=2, what="checkpoint")
 
@@ -49,6 +51,36 @@ def writable(path: Path) -> Path:
     except (OSError, RuntimeError) as error:  # links may go round in circles
         raise OSError(f"checkpoint {str(path)!r} cannot be written: {error}") from error
     return path
+
+
+def opened(
+    path: Path,
+    engine: Engine,
+    views: Views,
+    parameters: Mapping[str, Any],
+    rng: np.random.Generator,
+) -> tuple[CheckpointFile, Checkpoint | None]:
+    """Return the file of a fit, and where the fit stands in it; None where it has yet to begin.
+
+    Parameters
+    ----------
+    path : Path
+        Where the file is or will be; see :func:`writable`.
+    engine, views
+        The samples.
+    parameters : mapping
+        The estimator's, with the rank that is used.
+    rng : numpy.random.Generator
+        As the fit begins with it.
+
+    Raises
+    ------
+    ValueError
+        If there is a file that cannot be read, or is of another fit.
+    """
+    identity = identity_of(engine, views, deciding(parameters, rng))
+    file = CheckpointFile(path, identity, parameters["checkpoint_every"])
+    return file, file.read(views.names, parameters["max_iter"])
 
 
 class CheckpointFile:
@@ -113,9 +145,10 @@ class CheckpointFile:
     def keep(
         self, engine: Engine, problem: Problem, fitted: Fitted, rng: np.random.Generator
     ) -> bool:
-        """Write down where a fit stands, if it is time to, and return whether it was.
+        """Write down where a fit stands, if a checkpoint is due, and return whether it was due.
 
-        A file that cannot be written, as on a full disk, is told of; the fit is worth more.
+        A file that cannot be written, as on a full disk, is warned of, and the fit goes on. It was
+        due all the same: what comes of a fit must not depend on the disk.
         """
         done = len(fitted.objective)
         last = fitted.converged or done == problem.max_iter
@@ -133,19 +166,10 @@ class CheckpointFile:
 
 def _write(path: Path, checkpoint: Checkpoint) -> None:
     """Let a checkpoint take the place of the one at `path`, which becomes the previous one."""
-    partial = _partial(path)
-    try:
-        with partial.open("wb") as file:
-            np.savez(file, **_members(checkpoint))
-            file.flush()
-            os.fsync(file.fileno())
+    with whole_file(path, sync=True, temporary=_partial(path)) as file:
+        np.savez(file, **_members(checkpoint))
         if path.exists():
             _copy(path, _previous(path))
-        partial.replace(path)
-    except BaseException:
-        partial.unlink(missing_ok=True)
-        raise
-    _settle(path.parent)
 
 
 def _previous(path: Path) -> Path:
@@ -153,7 +177,7 @@ def _previous(path: Path) -> Path:
 
 
 def _partial(path: Path) -> Path:
-    # one name a checkpoint: what a killed process left is overwritten
+    # one name per checkpoint: what a killed process left is overwritten
     return path.with_name(f".{path.name}.partial")
 
 
@@ -169,16 +193,6 @@ def _copy(path: Path, target: Path) -> None:
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)  # two links of one file stay where one should replace
-
-
-def _settle(folder: Path) -> None:
-    """Bring a folder's entries to the disk, where the system lets one ask for it."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _members(checkpoint: Checkpoint) -> dict[str, Any]:

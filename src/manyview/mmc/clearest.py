@@ -23,11 +23,12 @@ __all__ = ["Seen", "clearest_labels", "cut", "unexplained"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-FEWEST_INIT, MOST_INIT = 10, 30  # starts of k-means, the fewer the more clusters
-CLEARER = 0.75  # part of the variance within clusters, below which they are clearer
-# times the odds that a link leads out of its cluster: up to the first they are the same, then the
-# variance within clusters has to be less by their fourth power, and from the second they are none
-HARDLY_MORE, FAR_MORE = 1.15, 2.0
+_FEWEST_STARTS, _MOST_STARTS = 10, 30  # of k-means, the fewer the more clusters
+# m: odds that a link of the first graph leaves its cluster, relative to those for the clusters that
+# are compared with. m <= 1.15: the variance within is to be < 0.75 of theirs; above: that bound is
+# multiplied by (1.15 / m)^4; m >= 2: rejected
+_WITHIN_BOUND = 0.75
+_ODDS_TOLERATED, _ODDS_REJECTED = 1.15, 2.0
 
 
 def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Generator) -> Labels:
@@ -49,7 +50,7 @@ def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Gener
     ndarray of shape (n_samples,)
         Labels; every cluster has a member.
     """
-    n_init = int(np.clip(300 // n_clusters, FEWEST_INIT, MOST_INIT))
+    n_init = int(np.clip(300 // n_clusters, _FEWEST_STARTS, _MOST_STARTS))
 
     def seen_in(graph: Any) -> Seen:
         rows = clear_embedding(graph, n_clusters, rng=rng)
@@ -83,26 +84,33 @@ class Seen:
 
     @classmethod
     def of(
-        cls, rows: Matrix, n_clusters: int, rng: np.random.Generator, *, n_init: int = FEWEST_INIT
+        cls,
+        rows: Matrix,
+        n_clusters: int,
+        rng: np.random.Generator,
+        *,
+        n_init: int = _FEWEST_STARTS,
     ) -> Self:
         """Cluster the rows of an embedding, by the best of `n_init` starts of k-means."""
         labels, _ = cluster_rows(rows, n_clusters, rng, n_init=n_init)
         return cls(labels, unexplained(rows, labels))
 
     def is_clearer(self, other: Seen, cut_of: Callable[[Labels], float]) -> bool:
-        """Whether its clusters are clearer by far than others, the more so the more they are cut.
+        """Whether these clusters are clearly tighter than `other`.
+
+        The more links they cut, the tighter they must be.
 
         Parameters
         ----------
         other : Seen
             Clusters that were seen before.
         cut_of : callable
-            Returns how much of the links is cut by labels, in the graph of the first look.
+            Returns the part of the first graph's links that given labels cut; see :func:`cut`.
         """
         before = max(_odds(cut_of(other.labels)), np.finfo(np.float64).tiny)
-        more = max(_odds(cut_of(self.labels)) / before, HARDLY_MORE)
-        asked = CLEARER * (HARDLY_MORE / more) ** 4
-        return more < FAR_MORE and self.within < asked * other.within
+        ratio = max(_odds(cut_of(self.labels)) / before, _ODDS_TOLERATED)
+        bound = _WITHIN_BOUND * (_ODDS_TOLERATED / ratio) ** 4
+        return ratio < _ODDS_REJECTED and self.within < bound * other.within
 
 
 def _odds(part: float) -> float:

@@ -22,9 +22,10 @@ class Rows(NamedTuple):
     Attributes
     ----------
     x : array or sparse array
-        Themselves.
+        Not yet shifted: centred sparse rows would be dense.
     shift, overlap : array or None
-        What they are to be shifted by, and what their products lack for it.
+        s, and ``x s' - s s' / 2`` of each row, so that the product of two rows z is that of their
+        x less both overlaps; None where nothing is to be shifted.
     inverse_length : array or None
         1 / |z|; None where it is 1.
     """

@@ -9,7 +9,7 @@ import numpy as np
 from manyview.engine import Engine
 from manyview.mmc.penalty import Penalty
 
-__all__ = ["default_gamma", "default_rank", "view_choices"]
+__all__ = ["checked_rank", "default_gamma", "default_rank"]
 
 
 def default_gamma(engine: Engine, penalty: Penalty, n_clusters: int) -> float:
@@ -44,16 +44,41 @@ def default_gamma(engine: Engine, penalty: Penalty, n_clusters: int) -> float:
     return float(penalty.weight * np.exp(0.5 * penalty.degree * logs / (squares.size + 1)))
 
 
+def checked_rank(rank: int | None, n_clusters: int, n_views: int, order: int | None) -> int:
+    """Return the rank that the user asked for, or else the default.
+
+    Raises
+    ------
+    ValueError
+        If it is too small for as many clusters.
+    """
+    if rank is None:
+        return default_rank(n_clusters, n_views, order)
+    if rank < n_clusters:
+        raise ValueError(
+            f"rank={rank} is less than n_clusters={n_clusters}: the prediction has "
+            "at most that rank, and an indicator of as many clusters cannot be fitted"
+        )
+    choices = _view_choices(n_views, order)
+    if rank < n_clusters * choices:
+        raise ValueError(
+            f"rank={rank} with order={order}: {choices} choices of {order} of "
+            f"the {n_views} views ask for a rank of at least n_clusters times as many, "
+            f"{n_clusters * choices}, or some would take no part"
+        )
+    return int(rank)
+
+
 def default_rank(n_clusters: int, n_views: int, order: int | None) -> int:
-    """Return the rank: two columns a cluster, and 20 at least as in the paper.
+    """Return the rank: two columns per cluster, and at least 20 as in the paper.
 
     The prediction has at most the rank of the weight tensor, so that fewer columns than clusters
-    cannot tell them apart, and a second one lets a cluster have two parts. Where columns are
-    given to some of the views only, each choice of views has as many.
+    cannot tell them apart, and a second one lets a cluster have two parts. With `order` below the
+    number of views, each choice of `order` views has as many.
     """
-    return max(20, 2 * n_clusters) * view_choices(n_views, order)
+    return max(20, 2 * n_clusters) * _view_choices(n_views, order)
 
 
-def view_choices(n_views: int, order: int | None) -> int:
+def _view_choices(n_views: int, order: int | None) -> int:
     """Return in how many ways `order` of the views, or all, can be chosen."""
     return comb(n_views, min(order or n_views, n_views))

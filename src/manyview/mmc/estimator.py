@@ -21,14 +21,16 @@ from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
 from manyview.exceptions import InterruptWarning
-from manyview.mmc.candidate import Candidate, best_of
-from manyview.mmc.checkpoint import deciding, identity_of, resumed
-from manyview.mmc.checkpoint_file import CheckpointFile, writable
-from manyview.mmc.defaults import default_gamma, default_rank, view_choices
-from manyview.mmc.explain import Combination, explained
+from manyview.mmc.candidate import Candidate, Setup, best_of
+from manyview.mmc.checkpoint import resumed
+from manyview.mmc.checkpoint_file import opened, writable
+from manyview.mmc.defaults import checked_rank, default_gamma
+from manyview.mmc.discrete import DiscreteIndicator
+from manyview.mmc.explain import Combination, combinations_of
 from manyview.mmc.fit import Fitted
-from manyview.mmc.indicator import indicator_named
+from manyview.mmc.indicator import Indicator
 from manyview.mmc.init import is_exact_graph
+from manyview.mmc.orthogonal import OrthogonalIndicator
 from manyview.mmc.penalty import penalty_named
 from manyview.mmc.predictor import Predictor
 from manyview.mmc.problem import Problem
@@ -47,8 +49,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     """Multi-linear Multi-view Clustering.
 
     A regression from all products of features across views to a cluster indicator F, with the
-    indicator itself unknown. Its weight tensor has rank R and is kept as factors, one W_v a view
-    and one A for the clusters::
+    indicator itself unknown. Its weight tensor has rank R and is kept as factors, one W_v per
+    view and one A for the clusters::
 
         J = | (Z_1 W_1 * ... * Z_V W_V) A' - F |^2 + gamma (sum_v pen(W_v) + pen(A)),  F'F = I
 
@@ -60,8 +62,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     n_clusters : int
         Number of clusters, K.
     rank : int, optional
-        Rank of the weight tensor, R, at least `n_clusters` for each choice of `order` views, of
-        which there is one where `order` is not given. By default ``max(20, 2 K)`` for each.
+        Rank R of the weight tensor; default ``max(20, 2 K)``. At least `n_clusters`. With `order`
+        below the number of views both numbers hold for each choice of `order` views, and are
+        multiplied by the number of choices.
     gamma : float, optional
         Weight of the penalty. By default it follows from the data, so that their scale does not
         matter (:func:`manyview.mmc.defaults.default_gamma`): about 0.01, which the paper has.
@@ -96,9 +99,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         sweeps drop more features and fit these samples closer, and others less close. None goes
         on until the objective settles.
     normalize : {"rows", "columns"} or None, default="rows"
-        Scale the samples of each view to unit length, standardise its features, or neither, for
-        views whose samples have a length of about 1, the bias beside their features. The data are
-        not copied for it.
+        Scale the samples of each view to unit length, or standardise its features. None leaves the
+        views as they are; rows should then have a length of about 1, the size of the constant that
+        is appended. The data are not copied for it.
     random_state : int, RandomState instance or None, default=None
         Seed of the start.
     n_jobs : int, optional
@@ -109,9 +112,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         1 shows a bar with the objective.
     checkpoint : path, optional
         File in which the fit writes down where it stands, for one start only (``n_init=1``).
-        The same call goes on from there, be it after an interrupt or a crash, to the result it
-        would have had; where the fit had come to its end, without a sweep. A file of other data
-        or parameters is refused; only `max_iter` may be raised. By default nothing is written.
+        The same call resumes from the file after an interrupt or crash, with the result it would
+        have given uninterrupted. If the fit had finished, no further sweep is made. A file of
+        other data or parameters is refused; only `max_iter` may be raised. By default nothing is
+        written.
     checkpoint_every : int, default=1
         Sweeps from one checkpoint to the next. Each costs a pass over the views.
 
@@ -184,7 +188,11 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         "patience": [Interval(Integral, 1, None, closed="left"), None],
         "normalize": [StrOptions({"rows", "columns"}), None],
         "random_state": ["random_state"],
-        "n_jobs": [Integral, None],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
         "verbose": ["verbose"],
         "checkpoint": [str, PathLike, None],
         "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
@@ -249,33 +257,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         path = self._checkpoint_path()
         checked = self._setup_fit(views)
         check_scale(checked, self.normalize)
-        rank = self._checked_rank(len(checked))
-        start = Start(self.init, self.n_clusters, rank, self.order)
+        rank = checked_rank(self.rank, self.n_clusters, len(checked), self.order)
         rng = self._generator()
         engine = self._engine(checked, self.normalize)
         file, saved = None, None
         if path is not None:
-            parameters = deciding(self.get_params(deep=False) | {"rank": rank}, rng)
-            identity = identity_of(engine, checked, parameters)
-            file = CheckpointFile(path, identity, self.checkpoint_every)
-            saved = file.read(checked.names, self.max_iter)
-        penalty = penalty_named(self.penalty)
-        gamma = self.gamma if saved is None else saved.gamma
+            parameters = self.get_params(deep=False) | {"rank": rank}
+            file, saved = opened(path, engine, checked, parameters, rng)
         with engine.running():
-            # before features are left out
-            mean_rows = [mean for mean, _ in engine.moments]
-            if gamma is None:
-                gamma = default_gamma(engine, penalty, self.n_clusters)
-        problem = Problem(
-            penalty=penalty,
-            gamma=float(gamma),
-            indicator=indicator_named(
-                self.indicator, holds=is_exact_graph(self.init, checked.n_samples)
-            ),
-            max_iter=self.max_iter,
-            tol=self.tol,
-            patience=self.patience,
-        )
+            mean_rows = [mean for mean, _ in engine.moments]  # before features are left out
+            problem = self._problem(engine, self.gamma if saved is None else saved.gamma)
+        start = Start(self.init, self.n_clusters, rank, self.order)
 
         def first(number: int) -> Fitted:
             if saved is not None:
@@ -284,12 +276,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
         total = self._n_starts * self.max_iter
         with engine.running(), ProgressBar("MMC", total=total, shown=bool(self.verbose)) as bar:
-            best, interrupted = best_of(
-                engine, problem, first, rng, bar, self._n_starts, file, by=start.lower_by
-            )
+            setup = Setup(engine, problem, rng, bar, file)
+            best, interrupted = best_of(setup, first, self._n_starts, by=start.lower_by)
         self._record_views(checked)
         self._record(best, engine, problem, mean_rows)
-        message = remark_on(self, best.fitted, checked, interrupted=interrupted)
+        message = remark_on(
+            best.fitted,
+            problem,
+            checked,
+            gamma_given=self.gamma is not None,
+            interrupted=interrupted,
+        )
         if message is not None:
             kind = InterruptWarning if interrupted else ConvergenceWarning
             warn_user(message, kind)
@@ -374,8 +371,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         2 (('informative0', 'informative10'), ('informative1', 'informative19'))
         """
         check_is_fitted(self, "labels_")
-        found = explained(self, order, top, views)
-        return [] if self._predictor.is_zero else found
+        return combinations_of(self._predictor, self, order, top, views)
 
     def to_local(self) -> Self:
         """Return a copy whose results are all NumPy arrays in this process.
@@ -430,22 +426,14 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             )
         return writable(Path(self.checkpoint))
 
-    def _checked_rank(self, n_views: int) -> int:
-        if self.rank is None:
-            return default_rank(self.n_clusters, n_views, self.order)
-        if self.rank < self.n_clusters:
-            raise ValueError(
-                f"rank={self.rank} is less than n_clusters={self.n_clusters}: the prediction has "
-                "at most that rank, and an indicator of as many clusters cannot be fitted"
-            )
-        choices = view_choices(n_views, self.order)
-        if self.rank < self.n_clusters * choices:
-            raise ValueError(
-                f"rank={self.rank} with order={self.order}: {choices} choices of {self.order} of "
-                f"the {n_views} views ask for a rank of at least n_clusters times as many, "
-                f"{self.n_clusters * choices}, or some would take no part"
-            )
-        return int(self.rank)
+    def _problem(self, engine: Engine, gamma: float | None) -> Problem:
+        penalty = penalty_named(self.penalty)
+        if gamma is None:
+            gamma = default_gamma(engine, penalty, self.n_clusters)
+        indicator: Indicator = OrthogonalIndicator()
+        if self.indicator == "discrete":
+            indicator = DiscreteIndicator(holds=is_exact_graph(self.init, engine.n_samples))
+        return Problem(penalty, float(gamma), indicator, self.max_iter, self.tol, self.patience)
 
     def _record(
         self, best: Candidate, engine: Engine, problem: Problem, mean_rows: list[Matrix]

@@ -14,23 +14,21 @@ from functools import reduce
 from itertools import combinations
 from numbers import Integral
 from operator import mul
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from manyview.base import feature_name, view_place
+from manyview.base import MultiViewClusterer, feature_name, view_place
+from manyview.mmc.predictor import Predictor
 
-if TYPE_CHECKING:
-    from manyview.mmc.estimator import MMC
-
-__all__ = ["Combination", "Kept", "explained", "strongest"]
+__all__ = ["Combination", "Kept", "combinations_of", "strongest"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 Indexes = npt.NDArray[np.intp]
 Places = tuple[int, ...]
 
-_AT_ONCE = 1 << 21  # weights
+_MOST_AT_ONCE = 1 << 21  # weights in memory
 
 
 class Combination(NamedTuple):
@@ -87,27 +85,51 @@ class Kept:
         return cls(features, factor[features], factor[-1])
 
 
-def explained(model: MMC, order: int | None, top: int, views: Any) -> list[Combination]:
-    """Return what speaks for the clusters of a fitted model; see :meth:`MMC.explain`."""
-    places = _places(model, views)
+def combinations_of(
+    predictor: Predictor, fitted: MultiViewClusterer, order: int | None, top: int, views: Any
+) -> list[Combination]:
+    """Return what speaks for the clusters of a model; see :meth:`manyview.MMC.explain`.
+
+    Parameters
+    ----------
+    predictor : Predictor
+        The model.
+    fitted : MultiViewClusterer
+        The estimator that fitted it, which has the names of views and features.
+    order, top, views
+        As the user gave them.
+
+    Returns
+    -------
+    list of Combination
+        By cluster, largest weight first; none where the model went to zero.
+    """
+    places = _places(fitted, views)
     _check_whole("top", top)
-    if order is None:
-        pairs = explained(model, 2, top, places) if len(places) > 1 else []
-        return pairs or explained(model, 1, top, places)
-    _check_whole("order", order, len(places), ": a product has at most one feature of each view")
-    predictor = model._predictor
+    if order is not None:
+        why = ": a product has at most one feature of each view"
+        _check_whole("order", order, len(places), why)
+    if predictor.is_zero:
+        return []
     kept = [Kept.of(factor) for factor in predictor.factors.views]
     weights = predictor.readout.factor_by_cluster(predictor.factors.clusters)
-    return [
-        Combination(
-            cluster,
-            weight,
-            tuple((str(model.view_names_[v]), feature_name(model, v, i)) for v, i in chosen),
-            chosen,
-        )
-        for cluster in range(len(weights))
-        for weight, chosen in strongest(kept, weights[cluster], places, order, top)
-    ]
+
+    def of_order(order: int) -> list[Combination]:
+        return [
+            Combination(
+                cluster,
+                weight,
+                tuple((str(fitted.view_names_[v]), feature_name(fitted, v, i)) for v, i in chosen),
+                chosen,
+            )
+            for cluster in range(len(weights))
+            for weight, chosen in strongest(kept, weights[cluster], places, order, top)
+        ]
+
+    if order is not None:
+        return of_order(order)
+    pairs = of_order(2) if len(places) > 1 else []
+    return pairs or of_order(1)
 
 
 def strongest(
@@ -157,7 +179,7 @@ def strongest(
 def _by_bound(
     kept: Sequence[Kept], weights: Matrix, views: Sequence[int], order: int
 ) -> list[tuple[float, Places]]:
-    """Return choices of views that have features, with what no weight exceeds, largest first."""
+    """Return choices of views that have features, by bounds of their weights, largest first."""
     able = [view for view in views if kept[view].features.size]
     largest = [abs(part.rows).max(axis=0, initial=0.0) for part in kept]
     biases = [abs(part.bias) for part in kept]
@@ -188,17 +210,18 @@ def _strongest_of_views(
     ]
 
 
-def _places(model: MMC, views: Any) -> list[int]:
-    """Return the places of views that are given by name or place, one or more; of all for None."""
+def _places(fitted: MultiViewClusterer, views: Any) -> list[int]:
+    """Return the places of views given by name or place, one or more; of all for None."""
+    names = fitted.view_names_
     if views is None:
-        return list(range(model.n_views_))
+        return list(range(len(names)))
     if isinstance(views, str | Integral):
         views = [views]
     if not isinstance(views, Iterable):
-        raise TypeError(f"views={views!r}; expected places or names of {model.view_names_}")
-    places = sorted({view_place(model, view) for view in views})
+        raise TypeError(f"views={views!r}; expected places or names of {names}")
+    places = sorted({view_place(fitted, view) for view in views})
     if not places:
-        raise ValueError(f"views={views!r} has no view; expected some of {model.view_names_}")
+        raise ValueError(f"views={views!r} has no view; expected some of {names}")
     return places
 
 
@@ -256,7 +279,7 @@ def _search(rows: Matrix, before: Indexes, factors: list[Matrix], best: _Best) -
         best.offer(rows @ first.T, before)
         return
     most = reduce(mul, (abs(other).max(axis=0) for other in others))
-    at_once = max(_AT_ONCE // len(others[0]), 1) if len(others) == 1 else 1
+    at_once = max(_MOST_AT_ONCE // len(others[0]), 1) if len(others) == 1 else 1
     for row, chosen in zip(rows, before, strict=True):
         products = first * row
         bounds = abs(products) @ most

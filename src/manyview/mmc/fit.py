@@ -6,14 +6,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from manyview.engine import Engine
-from manyview.mmc.model import NEXT_TO_NOTHING, Factors, Moments, project_all
+from manyview.mmc.model import LEAST_EXPLAINED, Factors, Moments, project_all
 from manyview.mmc.problem import Problem
 from manyview.mmc.sweep import STATE, balanced, go_back, sweep
 
-__all__ = ["Fitted", "begin", "carry_on", "fit"]
+__all__ = ["Fitted", "begin", "carry_on"]
 
-SETTLED = 3e-2  # part of the indicator whose change in a sweep counts as none
-CONSTANT = 0.05  # part of the other dimensions explained, below which a model says nothing
+_SETTLED_CHANGE = 3e-2  # part of the indicator; less counts as no change in a sweep
+_CONSTANT_EXPLAINS = 0.05  # at most, of what the cluster sizes leave
 
 
 @dataclass
@@ -47,27 +47,17 @@ class Fitted:
     @property
     def is_zero(self) -> bool:
         """Whether the model explains next to nothing."""
-        return self.explained < NEXT_TO_NOTHING
+        return self.explained < LEAST_EXPLAINED
 
     @property
     def is_constant(self) -> bool:
-        """Whether the model says next to nothing beside how large clusters are.
+        """Whether the model explains little beyond the cluster sizes.
 
-        That is one of the K dimensions of the indicator, and the same for all samples.
+        These are one of the K dimensions of the indicator, and the same for all samples.
         """
         n_clusters = len(self.factors.clusters)
-        return n_clusters > 1 and n_clusters * self.explained - 1.0 < CONSTANT * (n_clusters - 1)
-
-
-def fit(
-    engine: Engine,
-    problem: Problem,
-    factors: Factors,
-    moments: Moments,
-    on_sweep: Callable[[int, float], None] = lambda sweep, value: None,
-) -> Fitted:
-    """Sweep from the first factors on; see :func:`carry_on`."""
-    return carry_on(engine, problem, begin(engine, problem, factors, moments), on_sweep)
+        beyond_sizes = n_clusters * self.explained - 1.0
+        return n_clusters > 1 and beyond_sizes < _CONSTANT_EXPLAINS * (n_clusters - 1)
 
 
 def begin(engine: Engine, problem: Problem, factors: Factors, moments: Moments) -> Fitted:
@@ -101,7 +91,8 @@ def carry_on(
     on_sweep : callable
         Called with the number of sweeps done and the objective.
     keep : callable
-        Called after every whole sweep; returns whether it has written down where the fit stands.
+        Called after every whole sweep; returns whether a checkpoint was due, at which a fit may be
+        resumed.
 
     Returns
     -------
@@ -125,14 +116,14 @@ def carry_on(
                 fitted.factors, fitted.moments, whole = factors, moments, reached
             fitted.objective.append(value)
             on_sweep(len(fitted.objective), value)
-            fitted.settled = fitted.settled + 1 if moved < SETTLED else 0
+            fitted.settled = fitted.settled + 1 if moved < _SETTLED_CHANGE else 0
             fitted.converged = (
                 previous - value <= problem.tol * abs(previous)
                 or fitted.settled == problem.patience
             )
             if keep(fitted):
-                # a fit that goes on from here projects anew, which rounds another way: so that
-                # it takes the same path, this one does too
+                # a fit that is resumed here projects anew, which rounds another way: so that both
+                # take the same path, this one does too
                 fitted.moments = project_all(engine, fitted.factors.views)
             previous = value
     except KeyboardInterrupt:

@@ -24,6 +24,7 @@ from manyview.mmc.cosines import Rows, cosines_of, prepared
 from manyview.mmc.spread import evened, spread_of
 
 __all__ = [
+    "FEWEST_NEIGHBOURS",
     "Search",
     "find_nearest",
     "halfway_widths",
@@ -37,15 +38,17 @@ __all__ = [
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-PART_OF_CLUSTER = 1 / 2
-FEWEST = 5
-_NOTHING = 1e-24  # part of the largest mean square below which a feature is constant zero
+FEWEST_NEIGHBOURS = 5
+"""Of a sample, however few an average cluster has."""
+
+_REACH_IN_CLUSTERS = 1 / 2  # most neighbours, as part of an average cluster
+_ZERO_MEAN_SQUARE = 1e-24  # as part of the largest; below it, a feature is constant zero
 
 
 def neighbour_graphs(
     engine: Engine,
     n_clusters: int,
-    reaches: Sequence[float] = (1.0,),
+    reaches: Sequence[float],
     *,
     order: int | None = None,
 ) -> list[Any]:
@@ -62,7 +65,7 @@ def neighbour_graphs(
     n_clusters : int
         Number of clusters.
     reaches : sequence of float
-        Part of half a cluster to which neighbours are looked at, one a graph.
+        Part of half a cluster to which neighbours are looked at, one per graph.
     order : int, optional
         Most views that the kernel multiplies; by default all.
 
@@ -72,8 +75,8 @@ def neighbour_graphs(
         Symmetric weights, one for each number of neighbours that the reaches come to.
     """
     n = engine.n_samples
-    most = [int(np.ceil(reach * PART_OF_CLUSTER * n / n_clusters)) for reach in reaches]
-    counts = list(dict.fromkeys(min(max(count, FEWEST), n - 1) for count in most))
+    most = [int(np.ceil(reach * _REACH_IN_CLUSTERS * n / n_clusters)) for reach in reaches]
+    counts = list(dict.fromkeys(min(max(count, FEWEST_NEIGHBOURS), n - 1) for count in most))
     widths = halfway_widths(engine)
     marks = engine.take(np.arange(n))
     find_nearest(engine, marks, max(counts), widths, order=order, itself=False)
@@ -90,7 +93,7 @@ def _linked(near: npt.NDArray[np.integer[Any]]) -> Any:
 
 
 def weighted_links(near: npt.NDArray[np.integer[Any]], weights: Matrix, width: int) -> Any:
-    """Return rows, `width` wide, that hold the same weights at places of each row's own."""
+    """Return a matrix, `width` wide, whose row n holds the weights at the places ``near[n]``."""
     n, count = near.shape
     parts = (np.tile(weights, n), near.ravel(), np.arange(0, near.size + 1, count))
     return sp.csr_array(parts, (n, width))
@@ -114,7 +117,7 @@ def product_kernel(cosines: list[Array], order: int | None = None) -> Array:
     Parameters
     ----------
     cosines : list of array, all of one shape
-        c_v, one a view.
+        c_v, one per view.
     order : int, optional
         Most views that are multiplied; by default all.
 
@@ -197,7 +200,8 @@ def halfway_widths(engine: Engine) -> list[Matrix]:
     widths = []
     for _, squares in engine.moments:
         squares = squares[:-1]
-        there = squares > _NOTHING * max(float(squares.max(initial=0.0)), np.finfo(np.float64).tiny)
+        largest_square = max(float(squares.max(initial=0.0)), np.finfo(np.float64).tiny)
+        there = squares > _ZERO_MEAN_SQUARE * largest_square
         width = np.where(there, np.where(there, squares, 1.0) ** -0.25, 0.0)
         widths.append(width.astype(engine.dtype))
     return widths
@@ -260,7 +264,7 @@ def _lacking(view: RowView) -> Array | None:
 
 
 def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iterator[Array]:
-    """Yield the nearest landmarks of some rows of a block after the other, nearest first."""
+    """Yield the nearest landmarks of a block's rows, nearest first, some rows at a time."""
     size = block.rows.stop - block.rows.start
     compared = list(
         zip(

@@ -25,6 +25,8 @@ from manyview.mmc.kmeans import assigned, cluster_state, lloyd
 from manyview.mmc.landmarks import LOOKS, NEAR_LOOK, embed_by_landmarks
 
 __all__ = [
+    "EXACT_LIMIT",
+    "N_LANDMARKS",
     "as_labels",
     "given_start",
     "graph_start",
@@ -36,8 +38,12 @@ __all__ = [
 Matrix = npt.NDArray[np.floating[Any]]
 
 EXACT_LIMIT = 4000
+"""Most samples that are all compared with each other."""
+
 N_LANDMARKS = 1000
-NEAR = 1 / 16  # part of the usual number of neighbours, for a second look
+"""Samples that stand for all where these are more."""
+
+_NEAR_REACH = 1 / 16  # part of the usual number of neighbours, for a second look
 
 
 def is_exact_graph(init: Any, n_samples: int) -> bool:
@@ -75,12 +81,12 @@ def graph_start(
     order : int, optional
         Most views that the kernel multiplies; by default all.
     reach : float
-        Part of the usual number of neighbours that are looked at; below 1, by one graph only, by
-        landmarks the one of fewer neighbours.
+        Number of neighbours, as part of the usual one. Below 1 there is one graph only; by
+        landmarks, that of the second look.
     """
     n = engine.n_samples
     if n <= EXACT_LIMIT:
-        reaches = (reach,) if reach < 1.0 else (reach, NEAR)
+        reaches = (reach,) if reach < 1.0 else (reach, _NEAR_REACH)
         graphs = neighbour_graphs(engine, n_clusters, reaches, order=order)
         engine.scatter("labels", clearest_labels(graphs, n_clusters, rng))
         return
@@ -188,10 +194,10 @@ def _scaled(view: RowView) -> Any:
 
 
 def _uncentred(view: RowView, scaling: Scaling) -> Any:
-    """Return a few rows as the model sees them, but for the centring, to which k-means is blind.
+    """Return a few rows as the model sees them, but not centred, which k-means does not see.
 
-    Not so where samples lack a view, which the model has at the mean: that is mended by Lloyd's
-    iterations, and the first centres only are elsewhere.
+    It does where samples lack a view, as the model puts these at the mean. Then the first centres
+    are somewhat off, and Lloyd's iterations over all rows mend it.
     """
     x = _scaled(view)
     if scaling.width is None:

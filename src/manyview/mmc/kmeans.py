@@ -23,18 +23,18 @@ __all__ = ["assigned", "cluster_sizes", "cluster_state", "lloyd", "members_of"]
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-_FEW = 10_000  # rows that are clustered as a whole
+_MOST_ROWS_AT_ONCE = 10_000  # of more, the first centres are those of a sample
 _MOST_ITERATIONS = 100
 
 
 def cluster_state(engine: Engine, name: str, n_clusters: int, rng: np.random.Generator) -> Matrix:
     """Cluster the rows of a state, put ``labels`` into the blocks, and return the centres."""
-    n, few = engine.n_samples, max(_FEW, 10 * n_clusters)
-    if n <= few:
+    n, most = engine.n_samples, max(_MOST_ROWS_AT_ONCE, 10 * n_clusters)
+    if n <= most:
         labels, centres = cluster_rows(engine.take_state(name, np.arange(n)), n_clusters, rng)
         engine.scatter("labels", labels)
         return centres
-    sample = np.sort(rng.choice(n, few, replace=False))
+    sample = np.sort(rng.choice(n, most, replace=False))
     _, centres = cluster_rows(engine.take_state(name, sample), n_clusters, rng)
 
     def step(centres: list[Matrix]) -> Sums:

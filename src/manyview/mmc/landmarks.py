@@ -2,7 +2,7 @@
 
 Two samples are near when they share landmarks: with Z the weights of each sample's nearest
 landmarks, summing to 1, and L the diagonal of its column sums, the graph is ``Z L^-1 Z'``. It is
-never formed, and of Z a few columns a sample are kept, or none.
+never formed; of Z, the few entries of each sample are kept, or none.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from manyview.linalg.embedding import clear_weights, unit_rows
 from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.clearest import Seen, cut
 from manyview.mmc.graph import (
-    FEWEST,
+    FEWEST_NEIGHBOURS,
     Search,
     find_nearest,
     halfway_widths,
@@ -45,9 +45,9 @@ __all__ = ["FAR_LOOK", "LOOKS", "NEAR_LOOK", "Look", "clearest_look", "embed_by_
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-SAMPLED = 2  # times as many samples as landmarks, of which is asked how far to look
-EMBEDDING = 10  # times as many, of which the eigenvectors are
-MOST_KEPT = 32  # nearest landmarks of a sample that are kept with it; more are found anew
+_ASKED_PER_LANDMARK = 2  # samples by which the look is chosen
+_EMBEDDED_PER_LANDMARK = 10  # samples whose eigenvectors are taken for those of all
+_MOST_KEPT_LANDMARKS = 32  # nearest ones that are kept with a sample; more are found anew
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class Look:
     def count(self, n_landmarks: int, n_clusters: int) -> int:
         """Return the number of landmarks that a sample is linked to."""
         most = int(np.ceil(self.part * n_landmarks / n_clusters))
-        return min(max(most, FEWEST), n_landmarks)
+        return min(max(most, FEWEST_NEIGHBOURS), n_landmarks)
 
     def widths(self, engine: Engine) -> list[Matrix]:
         """Return what the features of each view are multiplied by."""
@@ -94,9 +94,9 @@ def embed_by_landmarks(
 ) -> None:
     """Put the samples' rows of the graph's top eigenvectors, unit length, into the blocks.
 
-    They are the state ``embedding``, each weighted by how far it stands above noise. The
-    eigenvectors are those of ``EMBEDDING`` times as many random samples as there are landmarks:
-    those of all are hardly others.
+    They are the state ``embedding``, each eigenvector weighted by how far it stands above noise.
+    The eigenvectors are those of ten times as many random samples as there are landmarks, which
+    hardly differ from those of all.
 
     Parameters
     ----------
@@ -117,12 +117,13 @@ def embed_by_landmarks(
     size, widths = _size(landmarks), look.widths(engine)
     count = look.count(size, n_clusters)
     search = None
-    if count <= MOST_KEPT:
+    if count <= _MOST_KEPT_LANDMARKS:
         find_nearest(engine, landmarks, count, widths, order=order)
     else:
         search = Search.of(engine, landmarks, count, widths, order=order)
     weights = _summing_to_one(count)
-    part, seed = min(1.0, EMBEDDING * size / engine.n_samples), int(rng.integers(2**31 - 1))
+    part = min(1.0, _EMBEDDED_PER_LANDMARK * size / engine.n_samples)
+    seed = int(rng.integers(2**31 - 1))
     (gram,) = engine.sum(_gram_kernel, search, weights, size, engine.dtype, part, seed)
     readout = _readout(to_numpy(gram), n_clusters)
     engine.update(_embed_kernel, search, weights, readout)
@@ -141,7 +142,7 @@ def clearest_look(
     """Return the first look, or a later one that shows clusters more clearly.
 
     Noisy samples, such as texts, want many landmarks, and fine clusters few. Looks are tried on
-    ``SAMPLED`` times as many samples as there are landmarks, and compared as in
+    twice as many samples as there are landmarks, and compared as in
     :mod:`manyview.mmc.clearest`. Parameters as in :func:`embed_by_landmarks`.
 
     Returns
@@ -152,7 +153,7 @@ def clearest_look(
     if len(looks) == 1:
         return looks[0]
     n, size = engine.n_samples, _size(landmarks)
-    asked = min(n, max(int(SAMPLED * size), 10 * n_clusters))
+    asked = min(n, max(int(_ASKED_PER_LANDMARK * size), 10 * n_clusters))
     sample = np.sort(rng.choice(n, asked, replace=False))
     rows = engine.take(sample)
     first, *others = (_links(engine, rows, landmarks, n_clusters, look, order) for look in looks)

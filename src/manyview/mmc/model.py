@@ -5,7 +5,7 @@ outer product of a sample's views with a weight tensor of rank R, which is never
 Kernels work on one :class:`~manyview.engine.Block`; its state holds
 
 ========================  =====================================================================
-``projections``           S_v, rows x R, one a view
+``projections``           S_v, rows x R, one per view
 ``others``                the product of all projections but one, while that view is updated
 ``indicator``             F, rows x K
 ========================  =====================================================================
@@ -28,7 +28,7 @@ from manyview.engine.scaling import Folded, Pulled
 from manyview.mmc.penalty import Penalty
 
 __all__ = [
-    "NEXT_TO_NOTHING",
+    "LEAST_EXPLAINED",
     "Factors",
     "Moments",
     "balancing_scales",
@@ -43,7 +43,8 @@ __all__ = [
 
 Matrix = npt.NDArray[np.floating[Any]]
 
-NEXT_TO_NOTHING = 1e-3  # part of the indicator explained, below which a model is the zero model
+LEAST_EXPLAINED = 1e-3
+"""Part of the indicator; a model that explains less is the zero model."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from manyview._version import __version__
 from manyview.atomic import whole_file
 from manyview.engine import Scaling
 from manyview.engine.arrays import to_numpy
-from manyview.mmc.archive import Form
+from manyview.mmc.archive import Form, as_json
 from manyview.mmc.estimator import MMC
 from manyview.mmc.model import Factors
 from manyview.mmc.predictor import Predictor
@@ -146,8 +146,9 @@ def _header(model: MMC) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
     return {
         "manyview": __version__,
+        # a source of random numbers is not kept
         "parameters": {
-            name: _plain(value) for name, value in parameters.items() if name not in _ELSEWHERE
+            name: as_json(value) for name, value in parameters.items() if name not in _ELSEWHERE
         },
         "init": model.init if isinstance(model.init, str) else None,
         "view_names": model.view_names_,
@@ -155,13 +156,6 @@ def _header(model: MMC) -> dict[str, Any]:
         "gamma": float(model.gamma_),
         "is_zero": bool(model._predictor.is_zero),
     }
-
-
-def _plain(value: Any) -> Any:
-    """Return a parameter as JSON has it; a source of random numbers is not kept."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    return value if isinstance(value, str | int | float) else None
 
 
 def _arrays(model: MMC) -> Arrays:

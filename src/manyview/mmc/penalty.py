@@ -19,7 +19,8 @@ class Penalty(Protocol):
     degree : int
         d, where scaling the factor by c scales the penalty by ``c**d``.
     weight : float
-        What it is multiplied by where clusters have one sample and rows unit length.
+        The default of gamma where clusters have one sample and rows unit length
+        (:func:`manyview.mmc.defaults.default_gamma`).
     drops_features : bool
         Whether whole rows go to zero.
     """
@@ -41,8 +42,8 @@ class Penalty(Protocol):
 class RowSparse:
     """The l2,1 norm, ``sum_i |w_i|``, of MMC: whole rows, that is features, go to zero.
 
-    Its weights are ``1 / (2 sqrt(|w_i|^2 + smoothing))``. The smoothing is that small so that
-    the objective, which goes without it, still falls in every step but for rounding.
+    Its weights are ``1 / (2 sqrt(|w_i|^2 + smoothing))``. The smoothing is so small that the
+    objective, which is without it, still falls in every step but for rounding.
     """
 
     degree = 1

@@ -10,7 +10,7 @@ from manyview.mmc.penalty import Penalty
 
 __all__ = ["Problem"]
 
-CG_STEPS = 30
+_CG_STEPS = 30
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Problem:
     max_iter: int
     tol: float
     patience: int | None = None
-    cg_steps: int = CG_STEPS
+    cg_steps: int = _CG_STEPS
 
     def value(self, factors: Factors, moments: Moments) -> float:
         """Return the objective."""

@@ -14,30 +14,32 @@ from manyview.mmc.sweep import STATE, balanced, cluster_step, factor_steps, go_b
 
 __all__ = ["refit"]
 
-REFIT_STRENGTH = 30.0  # of all penalties together, beside one that leaves room for labels to move
-REFITS = 8  # with ever weaker penalties, at most
+_PENALTY_STRENGTH = 30.0  # of all penalties together, in units of the default gamma
+_MOST_REFITS = 8  # each with a tenth of the penalty before
 
 
 def refit(engine: Engine, problem: Problem, fitted: Fitted) -> tuple[Factors, Moments]:
     """Return factors for samples that were not there: the same features, weighted anew.
 
-    A row-sparse penalty finds the features; of those that say the same it keeps few, and fits
-    the samples at hand with them closer than others. So the features that are left are fitted
-    to the indicator once more, in one sweep with the squared norm as the penalty. The cluster
-    factor is fitted first, as it costs nothing. Where that leaves less than half of what the
-    model explains, or explains less than three quarters of the indicator where the model is
-    constant, the penalty is too strong for these features, and a tenth of it is tried. After some
-    of these, and by an interrupt, the factors are left as they are.
+    A row-sparse penalty finds the features; of those that say the same it keeps few, and with them
+    fits the samples at hand closer than others. So the features that are left are fitted to the
+    indicator once more, in one sweep with the squared norm as the penalty. The cluster factor is
+    fitted first, as it costs nothing.
+
+    The result has to explain half of what the model explains; where the model is constant, three
+    quarters of the indicator. If it does not, the penalty is too strong for these features, and a
+    tenth of it is tried, up to ``_MOST_REFITS`` times in all. After these, or by an interrupt, the
+    factors stay as they are.
     """
     if not problem.penalty.drops_features:
         return fitted.factors, fitted.moments
     whole = engine.snapshot(*STATE)
     ridge = Frobenius()
     gamma = default_gamma(engine, ridge, fitted.factors.clusters.shape[0])
-    gamma *= REFIT_STRENGTH / (len(fitted.factors.views) + 1)
+    gamma *= _PENALTY_STRENGTH / (len(fitted.factors.views) + 1)
     asked = 0.75 if fitted.is_constant else 0.5 * fitted.explained
     try:
-        for weakened in range(REFITS):
+        for weakened in range(_MOST_REFITS):
             weaker = replace(problem, penalty=ridge, gamma=gamma / 10.0**weakened)
             factors, moments = _fitted_anew(engine, weaker, fitted.factors, fitted.moments)
             if moments.explained(factors.clusters) >= asked:

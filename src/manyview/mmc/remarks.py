@@ -2,61 +2,63 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from manyview.mmc.fit import Fitted
+from manyview.mmc.problem import Problem
 from manyview.views import Views, has_equal_rows
-
-if TYPE_CHECKING:
-    from manyview.mmc.estimator import MMC
 
 __all__ = ["remark_on"]
 
 
-def remark_on(model: MMC, fitted: Fitted, views: Views, *, interrupted: bool) -> str | None:
+def remark_on(
+    fitted: Fitted, problem: Problem, views: Views, *, gamma_given: bool, interrupted: bool
+) -> str | None:
     """Return what the user has to know of a fit, and can do; None where all is well.
 
     Parameters
     ----------
-    model : MMC
-        The model, fitted.
     fitted : Fitted
-        Where its sweeps have come to.
+        Where the sweeps have come to.
+    problem : Problem
+        What they minimised.
     views : Views
-        What it was fitted to.
+        What was fitted.
+    gamma_given : bool
+        Whether the user set gamma.
     interrupted : bool
-        Whether the user ended them.
+        Whether the user ended the sweeps.
     """
     if interrupted:
-        return f"interrupted: the result is the best so far, that of {model.n_iter_} sweeps"
+        sweeps = len(fitted.objective)
+        return f"interrupted: the result is the best so far, that of {sweeps} sweeps"
     if fitted.is_constant and all(map(has_equal_rows, views.arrays)):
         return "no view tells one sample from another: the labels say nothing"
     if fitted.is_zero:
         return (
-            f"gamma={model.gamma_:.3g} is too large for these views: every factor went to "
+            f"gamma={problem.gamma:.3g} is too large for these views: every factor went to "
             "zero, and the labels are what was left of the start. Use a smaller gamma"
         )
     if fitted.is_constant:
+        way_out = _way_out(problem.gamma if gamma_given else None)
         return (
-            "the factors say next to nothing of single samples: the labels are what was left "
-            f"of the start, and predict and explain may mean little. {_way_out(model)}"
+            "the model explains little beyond the cluster sizes: the labels are what was left of "
+            f"the start, and predict and explain may mean little. {way_out}"
         )
     if not fitted.converged:
         return (
-            f"the objective was still falling after max_iter={model.max_iter} sweeps; raise "
-            f"max_iter, or tol above {model.tol:g}"
+            f"the objective was still falling after max_iter={problem.max_iter} sweeps; raise "
+            f"max_iter, or tol above {problem.tol:g}"
         )
     return None
 
 
-def _way_out(model: MMC) -> str:
-    """Return what helps where a model says next to nothing: not of a gamma that nobody set."""
-    if model.gamma is None:
+def _way_out(gamma: float | None) -> str:
+    """Return what may help; gamma is mentioned only if the caller set it, else it is None."""
+    if gamma is None:
         return (
             "Samples may differ little beside their size, or a few large features decide it, such "
             'as numbers that count the samples: leave these out, or use normalize="columns"'
         )
     return (
-        f"gamma={model.gamma_:.3g} may be too large for these views; use a smaller one, or "
+        f"gamma={gamma:.3g} may be too large for these views; use a smaller one, or "
         'normalize="columns" if samples differ little beside their size'
     )

@@ -19,8 +19,9 @@ _BY_LABELS = {"kmeans": kmeans_start, "random": random_start}
 STARTS = frozenset({"graph", *_BY_LABELS})
 """Names of starts."""
 
-NEARER = 1 / 4  # part of the neighbours of the start before, for each further start from a graph
-BY = 0.1  # part of the objective by which such a start has to be lower: it ranks them but roughly
+# of further starts from a graph
+_REACH_FACTOR = 1 / 4  # neighbours, as part of those of the start before
+_LOWER_BY = 0.1  # part of the objective, which ranks starts but roughly
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class Start:
     @property
     def lower_by(self) -> float:
         """Part of the objective by which one of several starts has to be lower than another."""
-        return BY if not self.is_given and self.init == "graph" else 0.0
+        return _LOWER_BY if not self.is_given and self.init == "graph" else 0.0
 
     def begin(
         self, engine: Engine, problem: Problem, rng: np.random.Generator, number: int
@@ -72,10 +73,12 @@ class Start:
             given = given_start(self.init, engine.n_samples, self.n_clusters)
             engine.scatter("labels", as_labels(given))
         elif self.init == "graph":
-            graph_start(engine, self.n_clusters, rng, order=self.order, reach=float(NEARER**number))
+            graph_start(
+                engine, self.n_clusters, rng, order=self.order, reach=float(_REACH_FACTOR**number)
+            )
         else:
             _BY_LABELS[self.init](engine, self.n_clusters, rng)
         problem.indicator.start(engine, self.n_clusters, given)
         seed = int(rng.integers(2**31 - 1))
-        factors = start_factors(engine, self.n_clusters, self.rank, seed, order=self.order)
-        return begin(engine, problem, *factors)
+        factors, moments = start_factors(engine, self.n_clusters, self.rank, seed, order=self.order)
+        return begin(engine, problem, factors, moments)

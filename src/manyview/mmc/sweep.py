@@ -27,7 +27,7 @@ __all__ = [
     "sweep",
 ]
 
-NEGLIGIBLE = 5.0  # times `tol`: gains of a step of conjugate gradients that are not followed up
+_NEGLIGIBLE_GAIN = 5.0  # of a step of conjugate gradients, in units of `tol`
 STATE = ("indicator", "labels")
 """What a sweep changes in the blocks beside projections, which follow from the factors."""
 
@@ -107,7 +107,7 @@ def _view_step(
         columns=engine.moments[v],
         value=before,
         steps=problem.cg_steps,
-        negligible=NEGLIGIBLE * problem.tol,
+        negligible=_NEGLIGIBLE_GAIN * problem.tol,
     )
     xp = namespace(improved)
     gone = problem.penalty.vanished(improved, current) & xp.any(improved != 0, axis=1)

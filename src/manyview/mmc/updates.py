@@ -115,8 +115,8 @@ def _preconditioner(
     values = np.maximum(values, 1e-16 * values[-1])
     eigenvalues, vectors = placed_like(values, factor), placed_like(rotation, factor)
     mean, squares = (placed_like(part, factor) for part in columns)
-    spread = squares - mean**2
-    variance = xp.where(spread > 1e-3 * squares, spread, 1e-3 * squares)
+    variance = squares - mean**2
+    variance = xp.where(variance > 1e-3 * squares, variance, 1e-3 * squares)
     scale = variance[:, None] * eigenvalues + weights
     # rows at zero stay there
     alive = xp.any(factor != 0, axis=1)[:, None] & (scale > 0)

@@ -1,0 +1,246 @@
+"""The discrete indicator, ``F = Y (Y'Y)^(-1/2)`` with Y one-hot, which the paper relaxes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from manyview.engine import Block, Engine, Sums, Update
+from manyview.engine.arrays import Array, as_dtype, namespace, picked, placed_like, to_numpy
+from manyview.mmc.indicator import Indicator, set_from_labels, with_new_indicator
+from manyview.mmc.kmeans import members_of
+from manyview.mmc.model import LEAST_EXPLAINED, Factors, Moments, interaction
+from manyview.mmc.readout import LargestReadout, Readout
+
+__all__ = ["DiscreteIndicator", "LargestGain", "best_moves"]
+
+Matrix = npt.NDArray[np.floating[Any]]
+
+_MOST_ROUNDS = 20  # of moves in one step
+_TOO_FEW_MOVERS = 1 / 32  # as part of those in the fullest round
+_GAIN_THRESHOLDS = 2.0 ** np.arange(-80, 20)
+
+
+@dataclass(frozen=True)
+class LargestGain:
+    """The largest gain of some samples, and whose it is; the first sample's of equal ones.
+
+    The sum of two is the larger one, so that an engine finds that of all blocks.
+    """
+
+    gain: float
+    sample: int
+
+    @classmethod
+    def of(cls, gains: Array, first: int) -> Self:
+        """Return the largest of the gains of consecutive samples, numbered from `first` on."""
+        at = int(namespace(gains).argmax(gains))
+        return cls(float(gains[at]), first + at)
+
+    def __add__(self, other: LargestGain) -> LargestGain:
+        return max(self, other, key=lambda largest: (largest.gain, -largest.sample))
+
+
+class DiscreteIndicator(Indicator):
+    """One cluster per sample: ``F[n, k] = 1 / sqrt(size_k)`` for its cluster k, else 0.
+
+    Parameters
+    ----------
+    holds : bool
+        Whether the step maximises ``<prediction + h F, F_new>``, with F the indicator as it is and
+        ``h = u (1 - u)^2`` of :func:`_hold`, instead of ``<prediction, F_new>``. That adds h times
+        its entry of F, ``h / sqrt(size_k)``, to a sample's prediction for its own cluster k. For
+        good labels beside a model that explains them in part only, whose errors would become
+        labels.
+
+    Notes
+    -----
+    J does not rise, whether labels are held or not. As ``|F| = |F_new|``, it falls by
+    ``2 <prediction, F_new - F>``, and ``<F, F_new> <= <F, F>``: an F_new for which
+    ``<prediction + h F, F_new>`` is at least what it is for F has
+    ``<prediction, F_new - F> >= h <F, F - F_new> >= 0``.
+    """
+
+    def __init__(self, *, holds: bool = False) -> None:
+        self._holds = holds
+
+    def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
+        """Move samples as long as ``sum_k S_k / sqrt(size_k)`` rises, never emptying a cluster.
+
+        S_k is the sum of the predictions for cluster k (with ``h F``, where labels are held) over
+        its members. In each round all samples that would gain by moving alone are moved together.
+        Where that does not raise the criterion, or empties a cluster, the half of them or fewer
+        that gain most are tried, and so on down to the one that gains most. The rounds end when no
+        such choice raises the criterion, and when the samples that would gain are no more than
+        ``_TOO_FEW_MOVERS`` of those in the fullest round so far: they wait for the next sweep.
+        """
+        if moments.predicted(factors.clusters) < LEAST_EXPLAINED * len(factors.clusters):
+            return moments  # what a model says that has all but vanished is rounding
+        hold = _hold(factors, moments) if self._holds else 0.0
+        sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, hold))
+        moved, most = False, 0
+        for _ in range(_MOST_ROUNDS):
+            movers = to_numpy(engine.update(_propose_kernel, sizes, sums, _GAIN_THRESHOLDS)[0])
+            most = max(most, movers[0])
+            if movers[0] <= _TOO_FEW_MOVERS * most:
+                break
+            for chosen in _ever_fewer(engine, movers):
+                new_sizes, new_sums = map(to_numpy, engine.update(_trial_kernel, *chosen))
+                if new_sizes.min() > 0 and (
+                    _criterion(new_sizes, new_sums) > _criterion(sizes, sums)
+                ):
+                    break
+            else:
+                break
+            engine.update(_accept_kernel)
+            sizes, sums, moved = new_sizes, new_sums, True
+        engine.forget("prediction", "proposal", "gain", "trial")
+        if not moved:
+            return moments
+        set_from_labels(engine, sizes)
+        return with_new_indicator(engine, moments)
+
+    def read(
+        self, engine: Engine, factors: Factors, moments: Moments, rng: np.random.Generator
+    ) -> Readout:
+        """Leave the labels as they are; other samples go by the largest prediction."""
+        return LargestReadout()
+
+
+def _hold(factors: Factors, moments: Moments) -> float:
+    """Return ``h = u (1 - u)^2``, by which the labels as they are count beside the prediction.
+
+    ``u = |prediction - F|^2 / (K - 1)``, at most 1, is the part of the indicator that the model
+    leaves unexplained; a model that knows the sizes of the clusters only has the misfit K - 1.
+    So h is 0 where the model explains all, and where it explains nothing; it is largest, 4/27, at
+    u = 1/3. The square lets a model that explains little, such as one without interactions, still
+    follow its own prediction, which is about ``(1 - u) F`` on average.
+    """
+    dimensions = max(len(factors.clusters) - 1, 1)
+    unexplained = min(moments.misfit(factors.clusters) / dimensions, 1.0)
+    return unexplained * (1.0 - unexplained) ** 2
+
+
+def _criterion(sizes: Matrix, sums: Matrix) -> float:
+    """Return ``sum_k S_k / sqrt(size_k)``, which is ``<prediction, F>``."""
+    return float(np.sum(sums / np.sqrt(sizes)))
+
+
+def _ever_fewer(engine: Engine, movers: Matrix) -> Iterator[tuple[float, int | None]]:
+    """Choices of movers: all, then those of the largest gains, at last the one that gains most.
+
+    A choice is the least gain of those who move, or 0 and the one sample that moves. Each but
+    the last is at most half of the one before. `movers` counts who gains at all, and who gains at
+    least each of ``_GAIN_THRESHOLDS``.
+    """
+    yield 0.0, None
+    left = movers[0]
+    for gain, count in zip(_GAIN_THRESHOLDS, movers[1:], strict=True):
+        if 0 < count <= left / 2:
+            yield float(gain), None
+            left = count
+    (largest,) = engine.sum(_largest_gain_kernel)
+    yield 0.0, largest.sample
+
+
+def best_moves(prediction: Array, labels: Array, sizes: Array, sums: Array) -> tuple[Array, Array]:
+    """Return the best other cluster of each sample, and what ``sum_k S_k / sqrt(size_k)`` gains.
+
+    Parameters
+    ----------
+    prediction : array of shape (n, n_clusters)
+        What speaks for each cluster.
+    labels : array of shape (n,)
+        The clusters as they are.
+    sizes, sums : array of shape (n_clusters,)
+        size_k and S_k of all samples, of which these may be some.
+
+    Returns
+    -------
+    proposal : array of int of shape (n,)
+        Clusters.
+    gain : array of shape (n,)
+        By a move of this sample alone; 0 where it is not above rounding, and for the last member
+        of a cluster.
+    """
+    xp = namespace(prediction)
+    own = picked(prediction, labels)
+    size, total = xp.take(sizes, labels), xp.take(sums, labels)
+    left_size = xp.where(size > 2.0, size - 1.0, xp.ones_like(size))
+    leaving = (total - own) / xp.sqrt(left_size) - total / xp.sqrt(size)
+    gains = _joining_gains(prediction, sizes, sums)
+    elsewhere = ~members_of(labels, prediction.shape[1])
+    gains = xp.where(elsewhere, gains, xp.full_like(gains, -xp.inf))
+    proposal = xp.argmax(gains, axis=1)
+    gain = picked(gains, proposal) + leaving
+    # rounding of the predictions, and of the differences here
+    noise = 64.0 * _eps(prediction) * (xp.abs(own) + xp.abs(picked(prediction, proposal)))
+    terms = xp.abs(sums) / xp.sqrt(sizes)
+    noise = noise + 4.0 * _eps(gain) * (xp.take(terms, labels) + xp.take(terms, proposal))
+    return proposal, xp.where((size > 1.0) & (gain > noise), gain, xp.zeros_like(gain))
+
+
+def _joining_gains(prediction: Array, sizes: Array, sums: Array) -> Array:
+    """Return what ``sum_k S_k / sqrt(size_k)`` gains by each sample alone, in each cluster."""
+    xp = namespace(prediction)
+    return (sums + prediction) / xp.sqrt(sizes + 1.0) - sums / xp.sqrt(sizes)
+
+
+def _tally_kernel(block: Block, clusters: Array, hold: float) -> Update:
+    prediction = interaction(block.state["projections"]) @ clusters.T
+    if hold:
+        prediction = prediction + hold * block.state["indicator"]
+    return {"prediction": prediction}, _tally(block.state["labels"], prediction)
+
+
+def _tally(labels: Array, prediction: Array) -> Sums:
+    members = members_of(labels, prediction.shape[1])
+    xp = namespace(prediction)
+    own = xp.where(members, prediction, xp.zeros_like(prediction))
+    return _exact_sum(members), _exact_sum(own)
+
+
+def _exact_sum(rows: Array) -> Array:
+    rows = as_dtype(rows, np.float64)
+    return namespace(rows).sum(rows, axis=0)
+
+
+def _propose_kernel(block: Block, sizes: Array, sums: Array, thresholds: Array) -> Update:
+    labels, prediction = block.state["labels"], block.state["prediction"]
+    proposal, gain = best_moves(prediction, labels, sizes, sums)
+    xp = namespace(gain)
+    below = xp.searchsorted(xp.sort(gain), thresholds)
+    counts = xp.concat([_count(gain > 0.0)[None], gain.shape[0] - below])
+    return {"proposal": proposal, "gain": gain}, (counts,)
+
+
+def _eps(array: Array) -> float:
+    return float(namespace(array).finfo(array.dtype).eps)
+
+
+def _count(which: Array) -> Array:
+    xp = namespace(which)
+    return xp.sum(xp.astype(which, xp.int64))
+
+
+def _largest_gain_kernel(block: Block) -> Sums:
+    return (LargestGain.of(block.state["gain"], block.rows.start),)
+
+
+def _trial_kernel(block: Block, least_gain: float, sample: int | None) -> Update:
+    state = block.state
+    xp = namespace(state["gain"])
+    moves = (state["gain"] > 0.0) & (state["gain"] >= least_gain)
+    if sample is not None:
+        rows = np.arange(block.rows.start, block.rows.stop)
+        moves = placed_like(rows == sample, moves)
+    trial = xp.where(moves, state["proposal"], state["labels"])
+    return {"trial": trial}, _tally(trial, state["prediction"])
+
+
+def _accept_kernel(block: Block) -> Update:
+    return {"labels": block.state["trial"]}, ()
