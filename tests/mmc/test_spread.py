@@ -6,7 +6,7 @@ from manyview import MMC, as_views
 from manyview.engine import LocalEngine
 from manyview.metrics import adjusted_rand
 from manyview.mmc.graph import halfway_widths
-from manyview.mmc.spread import evened, spread_of
+from manyview.mmc.spread import Spread, evened, spread_of
 
 
 def spread_in(X, normalize=None):
@@ -31,12 +31,12 @@ def X():
 class TestSpread:
     @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
     def test_is_the_deviation_of_cosines_of_different_rows(self, X, convert):
-        assert spread_in(convert(X)) == pytest.approx(by_definition(X))
+        assert spread_in(convert(X)).deviation == pytest.approx(by_definition(X))
 
     @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
     def test_is_of_features_as_they_are_scaled(self, X, convert):
         scaled = (X - X.mean(axis=0)) / X.std(axis=0)
-        assert spread_in(convert(X), "columns") == pytest.approx(by_definition(scaled))
+        assert spread_in(convert(X), "columns").deviation == pytest.approx(by_definition(scaled))
 
     def test_does_not_know_the_scale_of_a_view(self, X):
         assert spread_in(1e3 * X) == pytest.approx(spread_in(X))
@@ -52,33 +52,73 @@ class TestSpread:
         engine = LocalEngine(views, normalize=None)
         view, _ = engine.take(np.arange(60))
         found = spread_of(view, None, halfway_widths(engine)[0])
-        assert found == pytest.approx(expected)
+        assert found.deviation == pytest.approx(expected)
 
     def test_of_many_rows_is_that_of_some(self, X):
         many = np.random.default_rng(0).standard_normal((1500, 7))
-        assert spread_in(many) != pytest.approx(by_definition(many))
-        assert spread_in(many) == pytest.approx(by_definition(many), rel=0.02)
+        assert spread_in(many).deviation != pytest.approx(by_definition(many))
+        assert spread_in(many).deviation == pytest.approx(by_definition(many), rel=0.02)
 
     @pytest.mark.parametrize("n", [1, 2])
     def test_of_hardly_any_rows_is_none(self, X, n):
-        assert spread_in(X[:n]) == pytest.approx(0.0, abs=1e-12)
+        assert spread_in(X[:n]) == pytest.approx((0.0, 0.0), abs=1e-12)
 
     def test_of_rows_that_are_equal_is_none(self):
-        assert spread_in(np.ones((20, 3))) == pytest.approx(0.0, abs=1e-12)
+        assert spread_in(np.ones((20, 3))).deviation == pytest.approx(0.0, abs=1e-12)
+
+
+class TestTogether:
+    """The part of the cosines' variance that is there because features go together."""
+
+    @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+    @pytest.mark.parametrize("normalize", [None, "rows", "columns"])
+    @pytest.mark.parametrize("d", [1, 3, 40, 300])
+    def test_noise_has_none(self, d, normalize, convert):
+        X = np.random.default_rng(0).standard_normal((400, d))
+        assert spread_in(convert(X), normalize).together < 0.05
+
+    def test_nor_have_rare_counts(self):
+        X = np.random.default_rng(0).poisson(0.1, (400, 200)).astype(float)
+        assert spread_in(sp.csr_array(X)).together < 0.05
+
+    @pytest.mark.parametrize("convert", [np.asarray, sp.csr_array], ids=["dense", "sparse"])
+    @pytest.mark.parametrize("normalize", [None, "columns"])
+    def test_clusters_have(self, normalize, convert):
+        rng = np.random.default_rng(0)
+        X = rng.standard_normal((400, 30)) + 1.5 * rng.standard_normal((4, 30))[np.arange(400) % 4]
+        assert spread_in(convert(X), normalize).together > 0.5
+
+    def test_is_lost_where_every_feature_is_shuffled(self):
+        rng = np.random.default_rng(0)
+        X = np.abs(rng.standard_normal((400, 3)) @ rng.standard_normal((3, 50)))
+        assert spread_in(X).together > 0.8
+        assert spread_in(rng.permuted(X, axis=0)).together < 0.25
 
 
 class TestEvened:
-    def test_the_widest_comes_down_to_the_next(self):
-        assert evened([0.4, 0.1, 0.8]) == pytest.approx([1.0, 1.0, 0.5])
+    def test_a_view_that_says_nothing_comes_down_to_the_narrowest_that_does(self):
+        views = [Spread(0.1, 0.9), Spread(0.05, 0.5), Spread(0.5, 0.0), Spread(0.25, 0.0)]
+        assert evened(views) == pytest.approx([1.0, 1.0, 0.1, 0.2])
 
-    @pytest.mark.parametrize("spreads", [[0.3], [0.3, 0.3], [0.4, 0.1, 0.4]])
-    def test_a_view_that_is_alone_or_not_the_widest_stays(self, spreads):
-        assert evened(spreads) == [1.0] * len(spreads)
+    def test_one_that_says_something_comes_down_less_far(self):
+        assert evened([Spread(0.1, 0.9), Spread(0.5, 0.125)]) == pytest.approx([1.0, 0.5])
 
-    def test_a_view_is_not_brought_below_that_of_many_features(self):
-        assert evened([0.0, 0.5]) == pytest.approx([1.0, 25**-0.5 / 0.5])
-        assert evened([0.01, 0.19]) == [1.0, 1.0]
-        assert evened([0.0, 0.0]) == [1.0, 1.0]
+    def test_the_widest_stays_if_it_says_something(self):
+        assert evened([Spread(0.01, 0.9), Spread(0.9, 0.3)]) == [1.0, 1.0]
+
+    def test_a_narrow_view_stays_whatever_it_says(self):
+        assert evened([Spread(0.1, 0.9), Spread(0.02, 0.0)]) == [1.0, 1.0]
+
+    def test_where_little_is_said_the_best_is_trusted(self):
+        assert evened([Spread(0.1, 0.1), Spread(0.5, 0.0)]) == pytest.approx([1.0, 0.2])
+
+    @pytest.mark.parametrize("together", [0.0, 0.02])
+    def test_where_nothing_is_said_all_stay(self, together):
+        assert evened([Spread(0.1, together), Spread(0.5, 0.0)]) == [1.0, 1.0]
+
+    def test_views_that_are_constant_or_alone_stay(self):
+        assert evened([Spread(0.0, 0.0), Spread(0.5, 0.9)]) == [1.0, 1.0]
+        assert evened([Spread(0.3, 0.0)]) == [1.0]
 
 
 def patients():
@@ -105,3 +145,12 @@ def test_four_columns_that_know_one_group_do_not_decide():
     clinical[:, 1] += 5.0 * (y == 0)
     model = MMC(4, normalize="columns", random_state=0).fit([*views, clinical])
     assert adjusted_rand(y, model.labels_) > 0.9
+
+
+@pytest.mark.parametrize("widths", [(3,), (20,), (50, 5)])
+def test_noise_of_both_signs_beside_counts_does_not_decide(widths):
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=300)
+    counts = [rng.poisson(rng.gamma(0.5, size=(3, 200))[y]).astype(float) for _ in range(2)]
+    noise = [rng.standard_normal((300, width)) for width in widths]
+    assert adjusted_rand(y, MMC(3, random_state=0).fit([*counts, *noise]).labels_) > 0.9

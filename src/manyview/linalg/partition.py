@@ -11,7 +11,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
-from manyview.linalg.threads import limited_blas
+from manyview.linalg.threads import limited_threads
 
 __all__ = [
     "Labels",
@@ -31,8 +31,8 @@ def cluster_rows(
 ) -> tuple[Labels, Matrix]:
     """Return labels, every cluster with a member, and the centres of k-means on `rows`."""
     kmeans = KMeans(n_clusters, n_init=n_init, random_state=int(rng.integers(2**31 - 1)))
-    # k-means limits BLAS itself, each to set back what it found
-    with warnings.catch_warnings(), limited_blas(1):
+    # one thread: on shared cores others would wait for each other in every iteration
+    with warnings.catch_warnings(), limited_threads(1):
         # fewer distinct rows than clusters: mended below
         warnings.simplefilter("ignore", ConvergenceWarning)
         labels = kmeans.fit_predict(rows)

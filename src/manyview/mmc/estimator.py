@@ -29,7 +29,6 @@ from manyview.mmc.discrete import DiscreteIndicator
 from manyview.mmc.explain import Combination, combinations_of
 from manyview.mmc.fit import Fitted
 from manyview.mmc.indicator import Indicator
-from manyview.mmc.init import is_exact_graph
 from manyview.mmc.orthogonal import OrthogonalIndicator
 from manyview.mmc.penalty import penalty_named
 from manyview.mmc.predictor import Predictor
@@ -77,8 +76,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     indicator : {"discrete", "orthogonal"}, default="discrete"
         ``"discrete"`` puts every sample into one cluster in every sweep; ``"orthogonal"`` is the
         paper's relaxation, to any F with orthonormal columns, followed by k-means on its rows.
-        Discrete labels from a graph of up to 4,000 samples are held where the model explains them
-        in part only, so that ``predict`` of the same samples differs from ``labels_`` for some.
+        Discrete labels from the graph are held where the model explains them in part only, so that
+        ``predict`` of the same samples differs from ``labels_`` for some.
     init : {"graph", "kmeans", "random"} or array-like, default="graph"
         Where the indicator starts: the clusters of the neighbour graph of the product kernel
         ``prod_v (1 + X_v X_v')``, those of k-means on the views side by side, random ones, or
@@ -432,7 +431,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             gamma = default_gamma(engine, penalty, self.n_clusters)
         indicator: Indicator = OrthogonalIndicator()
         if self.indicator == "discrete":
-            indicator = DiscreteIndicator(holds=is_exact_graph(self.init, engine.n_samples))
+            by_graph = isinstance(self.init, str) and self.init == "graph"
+            indicator = DiscreteIndicator(holds=by_graph)
         return Problem(penalty, float(gamma), indicator, self.max_iter, self.tol, self.patience)
 
     def _record(

@@ -30,7 +30,6 @@ __all__ = [
     "as_labels",
     "given_start",
     "graph_start",
-    "is_exact_graph",
     "kmeans_start",
     "random_start",
 ]
@@ -44,14 +43,6 @@ N_LANDMARKS = 1000
 """Samples that stand for all where these are more."""
 
 _NEAR_REACH = 1 / 16  # part of the usual number of neighbours, for a second look
-
-
-def is_exact_graph(init: Any, n_samples: int) -> bool:
-    """Whether a start compares all samples with each other, and is trusted for it.
-
-    Labels by landmarks, by k-means or from elsewhere are rougher.
-    """
-    return isinstance(init, str) and init == "graph" and n_samples <= EXACT_LIMIT
 
 
 def graph_start(
