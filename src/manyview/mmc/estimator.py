@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
-from manyview.exceptions import InterruptWarning
+from manyview.exceptions import InterruptWarning, ViewWarning
 from manyview.mmc.candidate import Candidate, Setup, best_of
 from manyview.mmc.checkpoint import resumed
 from manyview.mmc.checkpoint_file import opened, writable
@@ -33,7 +33,7 @@ from manyview.mmc.orthogonal import OrthogonalIndicator
 from manyview.mmc.penalty import penalty_named
 from manyview.mmc.predictor import Predictor
 from manyview.mmc.problem import Problem
-from manyview.mmc.remarks import remark_on
+from manyview.mmc.remarks import remark_on, remark_on_rows
 from manyview.mmc.start import STARTS, Start
 from manyview.progress import ProgressBar
 from manyview.views import Views, check_scale
@@ -264,8 +264,11 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             parameters = self.get_params(deep=False) | {"rank": rank}
             file, saved = opened(path, engine, checked, parameters, rng)
         with engine.running():
-            mean_rows = [mean for mean, _ in engine.moments]  # before features are left out
+            mean_rows, squares = map(list, zip(*engine.moments, strict=True))  # before some are left out
             problem = self._problem(engine, self.gamma if saved is None else saved.gamma)
+        said = remark_on_rows(squares) if self.normalize == "rows" else None
+        if said is not None:
+            warn_user(said, ViewWarning)
         start = Start(self.init, self.n_clusters, rank, self.order)
 
         def first(number: int) -> Fitted:

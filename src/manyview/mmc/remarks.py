@@ -1,12 +1,20 @@
-"""What there is to say of a fit that has not come to its end, or to nothing."""
+"""What there is to say of a fit that has not come to its end, or to nothing, and of its views."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from manyview.mmc.fit import Fitted
 from manyview.mmc.problem import Problem
 from manyview.views import Views, has_equal_rows
 
-__all__ = ["remark_on"]
+__all__ = ["remark_on", "remark_on_rows"]
+
+_NEARLY_ALL = 0.8  # of the squared length of rows
 
 
 def remark_on(
@@ -49,6 +57,29 @@ def remark_on(
             f"max_iter, or tol above {problem.tol:g}"
         )
     return None
+
+
+def remark_on_rows(squares: Sequence[npt.NDArray[np.floating[Any]]]) -> str | None:
+    """Return what the user has to know of features of very different size; None of others.
+
+    Where one feature is nearly the whole row, rows of unit length are all but the same.
+
+    Parameters
+    ----------
+    squares : sequence of ndarray
+        The mean square of every feature of each view, of rows of unit length, and of the bias.
+    """
+    features = [of_view[:-1] for of_view in squares]
+    if min(of_view.size for of_view in features) < 2:
+        return None
+    part = min(float(of_view.max()) for of_view in features)
+    if part < _NEARLY_ALL:
+        return None
+    return (
+        f"in every view one feature has {100 * part:.0f} % or more of the squared length of rows, "
+        "as if features were measured in different units: rows of unit length are all but the same "
+        "there. normalize='columns' may tell more"
+    )
 
 
 def _way_out(gamma: float | None) -> str:
