@@ -64,7 +64,7 @@ def _path(
     engine.scatter("labels", labels)
     problem.indicator.start(engine, k)
     factors, moments = start_factors(engine, k, max(20, 2 * k), seed=0)
-    products, path, began = [0], [], time.perf_counter()
+    products, path, started = [0], [], time.perf_counter()
 
     def counted(operator: Callable[[Any], Any], *args: Any, **options: Any) -> Any:
         def product(direction: Any) -> Any:
@@ -76,7 +76,7 @@ def _path(
         return conjugate_gradients(product, *args, **options)
 
     def on_sweep(sweep: int, value: float) -> None:
-        path.append((value, products[0], time.perf_counter() - began))
+        path.append((value, products[0], time.perf_counter() - started))
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(updates, "_preconditioner", pre))

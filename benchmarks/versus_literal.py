@@ -53,7 +53,7 @@ def _measured(name: str, raw: list[Any], k: int) -> Measurement:
     literal_seconds = literal.run(SWEEPS)
     target = literal.objective()
 
-    began = time.perf_counter()
+    started = time.perf_counter()
     engine = LocalEngine(as_views(raw), normalize="rows")
     problem = Problem(RowSparse(), GAMMA, OrthogonalIndicator(), max_iter=1000, tol=0.0)
     engine.scatter("indicator", F)
@@ -71,7 +71,7 @@ def _measured(name: str, raw: list[Any], k: int) -> Measurement:
         first = begin(engine, problem, factors, project_all(engine, factors.views))
         carry_on(engine, problem, first, on_sweep)
     except _ReachedError:
-        seconds = time.perf_counter() - began
+        seconds = time.perf_counter() - started
     else:
         seconds = np.inf
     return Measurement(

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from benchmarks import __main__ as everything
-from benchmarks import cluster, packages
-from manyview.datasets import read_views
+from benchmarks import cluster, packages, solver, versus_literal
+from manyview.datasets import make_views, read_views
 
 COMMANDS = [everything, cluster]
 
@@ -32,6 +32,24 @@ def test_an_unknown_part_is_refused(command, monkeypatch, capsys):
         command.main()
     assert ended.value.code == 2
     assert "no such part: haste" in capsys.readouterr().err
+
+
+class TestWithoutAnEstimator:
+    """Measurements that sweep by themselves, on a set that is small enough for a test."""
+
+    def test_the_objective_of_the_transcription_is_reached(self):
+        views, _ = make_views(120, 3, (10, 8), random_state=0)
+        found = versus_literal._measured("made", list(views), 3)
+        assert found.figure > 0.0  # or it was never reached
+
+    def test_a_variant_of_the_solver_lowers_the_objective(self, monkeypatch):
+        monkeypatch.setattr(solver, "SWEEPS", 5)
+        views, y = make_views(120, 3, (10, 8), random_state=0)
+        values, products, _ = zip(
+            *solver._path(views, y, 3, *solver.VARIANTS[solver.DEFAULT]), strict=True
+        )
+        assert (np.diff(values) <= 0.0).all()
+        assert (np.diff(products) > 0).all()
 
 
 class TestPackages:

@@ -145,14 +145,14 @@ class TestFit:
     def test_by_landmarks(self, strictly, monkeypatch, order):
         monkeypatch.setattr(init, "EXACT_LIMIT", 50)
         monkeypatch.setattr(init, "N_LANDMARKS", 40)
-        monkeypatch.setattr(kmeans, "_FEW", 100)
+        monkeypatch.setattr(kmeans, "_MOST_ROWS_AT_ONCE", 100)
         assert_same(strictly(made(), order=order), fitted(made(), order=order))
 
     @pytest.mark.parametrize("seed", range(3))
     def test_by_landmarks_embedded_by_a_few_samples(self, strictly, monkeypatch, seed):
         monkeypatch.setattr(init, "EXACT_LIMIT", 50)
         monkeypatch.setattr(init, "N_LANDMARKS", 40)
-        monkeypatch.setattr(kmeans, "_FEW", 100)
+        monkeypatch.setattr(kmeans, "_MOST_ROWS_AT_ONCE", 100)
         monkeypatch.setattr(landmarks, "_EMBEDDED_PER_LANDMARK", 0.1)  # of some blocks none
         options = {"random_state": seed, "max_iter": 3}
         found, expected = strictly(made(), **options), fitted(made(), **options)

@@ -264,7 +264,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             parameters = self.get_params(deep=False) | {"rank": rank}
             file, saved = opened(path, engine, checked, parameters, rng)
         with engine.running():
-            mean_rows, squares = map(list, zip(*engine.moments, strict=True))  # before some are left out
+            # before features are left out
+            mean_rows, squares = map(list, zip(*engine.moments, strict=True))
             problem = self._problem(engine, self.gamma if saved is None else saved.gamma)
         said = remark_on_rows(squares) if self.normalize == "rows" else None
         if said is not None:
