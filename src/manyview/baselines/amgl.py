@@ -7,10 +7,10 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyview._typing import Matrix
 from manyview.baselines.eigenvectors import smallest_eigenvectors
 from manyview.baselines.embedding import EmbeddingClusterer
 from manyview.baselines.graphs import normalized_laplacian, pkn_graph
@@ -22,7 +22,6 @@ from manyview.views import has_equal_rows
 
 __all__ = ["AMGL"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _FLOOR = 1e-12  # a graph of as many components as clusters has no cut, and a weight nonetheless
 _LEAST_ITERATIONS = 3

@@ -7,9 +7,9 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyview._typing import Matrix
 from manyview.baselines.eigenvectors import (
     largest_eigenvectors,
     renewed_eigenvectors,
@@ -24,8 +24,6 @@ from manyview.iterate import iterate, warn_if_early
 from manyview.linalg.embedding import unit_rows
 
 __all__ = ["CoRegSC"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 class CoRegSC(EmbeddingClusterer):

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview._typing import Matrix
 from manyview.views import Array
 
 __all__ = ["ROUNDING", "distance_blocks", "gram_matrix", "nearest_rows", "squared_distances"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
 """Part of the rows' squared lengths below which a squared distance is rounding only."""

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearoperator
 
+from manyview._typing import Matrix
 from manyview.baselines.memory import refuse_beyond
 from manyview.linalg.lanczos import largest_by_products
 
@@ -21,7 +22,6 @@ __all__ = [
     "symmetric_operator",
 ]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _DENSE = 3000  # up to this size a full reduction costs less than it takes to doubt Lanczos
 _DENSE_OF_SPARSE = 500  # products with a sparse matrix are cheap, and the reduction is not

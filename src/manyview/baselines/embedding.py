@@ -5,16 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from manyview._typing import Matrix
 from manyview.base import MultiViewClusterer
 from manyview.linalg.partition import Labels, cluster_rows
 
 __all__ = ["EmbeddingClusterer"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 class EmbeddingClusterer(MultiViewClusterer):

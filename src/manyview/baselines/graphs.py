@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview._typing import Matrix
 from manyview.baselines.distances import (
     ROUNDING,
     distance_blocks,
@@ -25,7 +25,6 @@ __all__ = [
     "rbf_kernel",
 ]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _WIDTH_SAMPLES = 10_000  # beyond, the median distance is that among this many samples
 

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.optimize
 
+from manyview._typing import Matrix
 from manyview.iterate import Iterated, iterate
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "with_unit_columns",
 ]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _SPLIT_TOL = 1e-4  # the largest part of B by which its two copies may differ at the end
 _ROUNDING = 1e-15  # misfits below it are differences of equal numbers

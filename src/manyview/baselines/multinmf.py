@@ -7,9 +7,9 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyview._typing import Floats
 from manyview.base import MultiViewClusterer
 from manyview.baselines.per_view import strength_per_view
 from manyview.baselines.scaling import scaled_arrays
@@ -20,7 +20,6 @@ from manyview.linalg.partition import Labels, cluster_rows, without_empty
 
 __all__ = ["MultiNMF"]
 
-Floats = npt.NDArray[np.float64]
 
 _LEAST = 1e-200  # of a denominator: they shrink with the numbers of samples and of features
 

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyview._typing import Floats
 from manyview.base import MultiViewClusterer
 from manyview.baselines.scaling import scaled_arrays
 from manyview.iterate import iterate, warn_if_early
@@ -21,7 +22,6 @@ from manyview.views import Array
 
 __all__ = ["RMKMC"]
 
-Floats = npt.NDArray[np.float64]
 
 _SMOOTHING = 1e-12  # of the square of a residual, as a part of the view's variance
 _CONSTANT = 1e-26  # variance, as a part of the mean square, that is rounding

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from manyview._typing import Matrix
 from manyview.linalg.embedding import unit_rows
 from manyview.linalg.partition import Labels
 
 __all__ = ["rotate_to_labels"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 def rotate_to_labels(

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview._typing import Matrix
 from manyview.views import Array, Views
 from manyview.views.checks import ROUNDING_OF_MEAN
 
 __all__ = ["ColumnScale", "beside", "column_scales", "scaled_arrays"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 _SMALLEST, _LARGEST = 1e-140, 1e140

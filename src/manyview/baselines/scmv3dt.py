@@ -7,11 +7,11 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyview._typing import Matrix
 from manyview.baselines.eigenvectors import smallest_eigenvectors
 from manyview.baselines.embedding import EmbeddingClusterer
 from manyview.baselines.graphs import normalized_laplacian
@@ -25,7 +25,6 @@ from manyview.views import Array, has_equal_rows
 
 __all__ = ["SCMV3DT"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _TENSORS = 14  # of V N^2 doubles, held at once at the peak
 

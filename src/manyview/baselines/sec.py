@@ -14,6 +14,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyview._typing import Matrix
 from manyview.baselines.distances import gram_matrix
 from manyview.baselines.eigenvectors import smallest_eigenvectors
 from manyview.baselines.embedding import EmbeddingClusterer
@@ -26,7 +27,6 @@ from manyview.views import Array
 
 __all__ = ["SEC"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _EPS = float(np.finfo(np.float64).eps)
 _LARGEST_MU = 1e300  # sums with it are finite; the Laplacian is lost in rounding long before

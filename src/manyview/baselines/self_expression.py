@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self
+from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 
+from manyview._typing import Matrix
 from manyview.iterate import Iterated
 from manyview.linalg.tproduct import (
     Slice,
@@ -24,7 +24,6 @@ from manyview.views import Array
 
 __all__ = ["gram_tensor", "largest_sparsity", "self_expression", "shrunk_tubes"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _RELAXATION = 1.6
 _BALANCE_EVERY = 5

@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview._typing import Floats
 from manyview.views import Array
 
 __all__ = ["Share", "share_of"]
 
-Floats = npt.NDArray[np.float64]
 
 _LARGEST = 1e150  # sum of a view whose square can be written down
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 from numbers import Integral
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.datasets import load_digits
 
+from manyview._typing import Floats
 from manyview.datasets.dataset import Dataset
 from manyview.views import as_views
 
@@ -18,7 +18,6 @@ _SIDE = 8
 _CELL, _STEP = 4, 2
 _ORIENTATIONS = 8
 
-Floats = npt.NDArray[np.float64]
 FeaturesAndNames = tuple[Floats, list[str]]
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from manyview._typing import Strings
 from manyview.datasets.assemble import assemble
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.join import first_few, join
@@ -22,8 +22,6 @@ _IDS = ("id", "ids", "sample", "sampleid", "samples", "index", "", "unnamed: 0",
 _TABLES = (".txt", ".tab", ".dat", ".xlsx", ".xls", ".ods")
 _PACKED = (".gz", ".bz2", ".xz", ".zip", ".zst")
 _LABELS = ("label", "labels", "y", "class", "gt", "truth")
-
-Strings = npt.NDArray[np.str_]
 
 
 def read_folder(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from manyview._typing import Strings
 from manyview.datasets.anndata_parts import column, index, matrix
 from manyview.datasets.assemble import assemble
 from manyview.datasets.dataset import Dataset
@@ -21,8 +21,6 @@ from manyview.warn import warn_user
 __all__ = ["read_h5mu"]
 
 _LABELS = ("celltype", "celltypes", "label", "labels", "class", "y")
-
-Strings = npt.NDArray[np.str_]
 
 
 def read_h5mu(path: Path, *, labels: str | None = None, samples: str = "all") -> Dataset:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from manyview._typing import Strings
 from manyview.views import Array
 from manyview.views.align import placed_rows
 
 __all__ = ["SAMPLES", "Joined", "Table", "first_few", "join"]
 
 SAMPLES = ("all", "common")
-
-Strings = npt.NDArray[np.str_]
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview._typing import Strings
 from manyview.datasets.assemble import assemble
 from manyview.datasets.cells import cell_strings, described, is_cell, is_matrix, unpacked
 from manyview.datasets.dataset import Dataset
@@ -27,8 +28,6 @@ _CELLS = ("x", "data", "fea", "views", "view", "features", "feature")
 _NUMBERED = re.compile(r"(x|views?|v|fea|features?|data)_?(\d+)", re.IGNORECASE)
 _LABELS = ("y", "gt", "truth", "gnd", "label", "labels", "truelabel", "truelabels", "groundtruth")
 _ABOUT = ("view_names", "class_names", "terms", "present", "sample_ids")
-
-Strings = npt.NDArray[np.str_]
 
 
 def find_dataset(variables: Mapping[str, Any], name: str = "") -> Dataset:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
+from manyview._typing import Floats
 from manyview.datasets.dataset import Dataset
 from manyview.views import as_views
 
@@ -19,8 +20,6 @@ __all__ = ["make_views"]
 
 _STRUCTURES = ("clusters", "interaction")
 _FEWEST_SHARED = 5
-
-Floats = npt.NDArray[np.float64]
 
 
 def make_views(

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyview._typing import Strings
 from manyview.datasets.extras import extra
 from manyview.datasets.join import Table
 
@@ -20,8 +21,6 @@ SEPARATORS = {".csv": ",", ".tsv": "\t"}
 SUFFIXES = (*SEPARATORS, ".parquet")
 _LARGEST_BLOCK = 1 << 30
 _SAVE = "save it as CSV in UTF-8"
-
-Strings = npt.NDArray[np.str_]
 
 
 def column_names(path: Path) -> list[str]:

@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 import scipy.io
 import scipy.sparse as sp
 
@@ -19,8 +18,6 @@ __all__ = ["MARK", "read_three_sources"]
 MARK = "3sources_bbc.mtx"
 _SOURCES = ("bbc", "guardian", "reuters")
 _CLASSES = "3sources.disjoint.clist"
-
-Strings = npt.NDArray[np.str_]
 
 
 def read_three_sources(folder: Path, *, samples: str = "common") -> Dataset:

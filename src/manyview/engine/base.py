@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview._typing import Matrix
 from manyview.engine.arrays import Array, as_dtype, is_sparse, namespace, to_numpy
 from manyview.engine.block import Block, RowView, Sums, Update, add_sums
 from manyview.engine.scaling import Scaling
 from manyview.views.checks import ROUNDING_OF_MEAN
 
 __all__ = ["Engine"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 class Engine(ABC):

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview._typing import Matrix
 from manyview.engine.arrays import Array, is_sparse, namespace, placed_like
 from manyview.engine.scaling import Folded, Pulled
 
@@ -30,7 +31,6 @@ _WIDE = 256  # features from which on BLAS pulls rows faster the other way round
 _WIDENED_BYTES = 2 << 20  # of rows that are widened together, and then read from the cache
 _WIDENED_ROWS = 256  # at least: what each part adds to a sum is as wide as the view
 
-Matrix = npt.NDArray[np.floating[Any]]
 Sums: TypeAlias = tuple[Any, ...]
 """What a kernel returns to be added over blocks: arrays of its own, no part of views or state."""
 Update: TypeAlias = tuple[dict[str, Any], Sums]

@@ -24,7 +24,6 @@ from manyview.views import Views
 __all__ = ["LocalEngine"]
 
 T = TypeVar("T")
-Matrix = npt.NDArray[np.floating[Any]]
 
 # A block's rows are read twice by the hot loop, the second time from the cache; shorter blocks
 # would spend their time on calls. Measured by benchmarks/hot_loop.py. Rows on disk are best read

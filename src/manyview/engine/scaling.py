@@ -14,11 +14,10 @@ import array_api_compat
 import numpy as np
 import numpy.typing as npt
 
+from manyview._typing import Matrix
 from manyview.engine.arrays import Array, as_dtype_of, namespace, placed_like, with_rows_at
 
 __all__ = ["Folded", "Pulled", "Scaling"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import scipy.sparse as sp
 import torch
 from torch.nn.functional import linear
 
+from manyview._typing import Matrix
 from manyview.engine.arrays import Array, placed_like, product_over_rows, to_numpy
 from manyview.engine.block import Block, RowView, Sums, Update
 from manyview.engine.local import LocalEngine
@@ -23,7 +24,6 @@ from manyview.views import Views
 
 __all__ = ["TensorRows", "TorchEngine"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 # On a device every operation has a cost of its own, so that blocks are few: so large that what a
 # kernel makes of a block, some arrays of rows x rank, stays below this, and so do rows that have

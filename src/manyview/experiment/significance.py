@@ -6,15 +6,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
+from manyview._typing import Floats
 from manyview.experiment.run import Run, settings_key
 from manyview.experiment.summary import Row
 
 __all__ = ["Difference", "Ranking", "critical_difference", "paired_differences", "rank_methods"]
 
-Floats = npt.NDArray[np.float64]
 
 _DIGITS = 9  # of a score; what is beyond is rounding, and tells no method from another
 

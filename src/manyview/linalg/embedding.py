@@ -5,16 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
+from manyview._typing import Matrix
 from manyview.linalg.lanczos import largest_by_products
 
 __all__ = ["clear_embedding", "clear_weights", "graph_embedding", "unit_rows"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _ROWS_PER_VECTOR = 6  # or fewer, and a dense decomposition is faster
 _LEAST_WEIGHT = 1e-6  # of the clearest eigenvector, below which eigenvalues do not differ

@@ -6,12 +6,12 @@ from inspect import signature
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse.linalg import eigsh
+
+from manyview._typing import Matrix
 
 __all__ = ["largest_by_products"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 # Where the iteration finds a space that products do not lead out of, it goes on from a random
 # vector. Before SciPy 1.17 it had a generator of its own.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +10,7 @@ from scipy.optimize import linear_sum_assignment
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
+from manyview._typing import Matrix
 from manyview.linalg.threads import limited_threads
 
 __all__ = [
@@ -22,7 +22,6 @@ __all__ = [
     "without_empty",
 ]
 
-Matrix = npt.NDArray[np.floating[Any]]
 Labels = npt.NDArray[np.intp]
 
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
+
+from manyview._typing import Matrix
 
 __all__ = ["inverse_square_root"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 def inverse_square_root(gram: Matrix, *, rtol: float = 1e-12) -> tuple[Matrix, Matrix]:

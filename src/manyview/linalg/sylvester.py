@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
+
+from manyview._typing import Matrix
 
 __all__ = ["solve_diagonal_sylvester"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 def solve_diagonal_sylvester(diagonal: Matrix, gram: Matrix, right: Matrix) -> Matrix:

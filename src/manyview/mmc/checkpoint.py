@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview._typing import Matrix
 from manyview.engine import Engine, RowView
 from manyview.engine.arrays import to_numpy
 from manyview.mmc.archive import as_json
@@ -28,7 +29,6 @@ from manyview.views import Views
 
 __all__ = ["Checkpoint", "Identity", "captured", "deciding", "identity_of", "resumed"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 # max_iter has none on what has been done
 _WITHOUT_EFFECT = {"n_init", "max_iter", "n_jobs", "verbose", "checkpoint", "checkpoint_every"}

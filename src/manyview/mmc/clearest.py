@@ -13,15 +13,14 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview._typing import Matrix
 from manyview.linalg.embedding import clear_embedding
 from manyview.linalg.partition import Labels, cluster_rows
 
 __all__ = ["Seen", "clearest_labels", "cut", "unexplained"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _FEWEST_STARTS, _MOST_STARTS = 10, 30  # of k-means, the fewer the more clusters
 # m: odds that a link of the first graph leaves its cluster, relative to those for the clusters that

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview._typing import Matrix
 from manyview.engine import RowView
 from manyview.engine.arrays import Array, is_sparse, namespace, to_numpy
 
 __all__ = ["Rows", "column_moments", "cosines_of", "prepared"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 class Rows(NamedTuple):

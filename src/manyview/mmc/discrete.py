@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-import numpy.typing as npt
 
+from manyview._typing import Matrix
 from manyview.engine import Block, Engine, Sums, Update
 from manyview.engine.arrays import Array, as_dtype, namespace, picked, placed_like, to_numpy
 from manyview.mmc.indicator import Indicator, set_from_labels, with_new_indicator
@@ -18,7 +18,6 @@ from manyview.mmc.readout import LargestReadout, Readout
 
 __all__ = ["DiscreteIndicator", "LargestGain", "best_moves"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _MOST_ROUNDS = 20  # of moves in one step
 _TOO_FEW_MOVERS = 1 / 32  # as part of those in the fullest round

@@ -17,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from manyview._typing import Matrix
 from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
@@ -40,8 +41,6 @@ from manyview.views import Views, check_scale
 from manyview.warn import warn_user
 
 __all__ = ["MMC"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer):

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
+from manyview._typing import Matrix
 from manyview.base import MultiViewClusterer, feature_name, view_place
 from manyview.mmc.predictor import Predictor
 
 __all__ = ["Combination", "Kept", "combinations_of", "strongest"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 Indexes = npt.NDArray[np.intp]
 Places = tuple[int, ...]
 

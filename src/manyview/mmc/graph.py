@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Update
 from manyview.engine.arrays import Array, is_sparse, largest, namespace, placed_like
 from manyview.mmc.cosines import Rows, cosines_of, prepared
@@ -36,7 +37,6 @@ __all__ = [
     "weighted_links",
 ]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 FEWEST_NEIGHBOURS = 5
 """Of a sample, however few an average cluster has."""

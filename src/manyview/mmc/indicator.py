@@ -11,8 +11,8 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from manyview._typing import Matrix
 from manyview.engine import Block, Engine, Sums, Update
 from manyview.engine.arrays import Array, as_dtype, namespace
 from manyview.mmc.kmeans import cluster_sizes, members_of
@@ -20,8 +20,6 @@ from manyview.mmc.model import Factors, Moments, cross_moment, interaction
 from manyview.mmc.readout import Readout
 
 __all__ = ["Indicator", "set_from_labels", "with_new_indicator"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 class Indicator(ABC):

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
+from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Scaling, Sums, Update
 from manyview.engine.arrays import Array, namespace, to_numpy
 from manyview.linalg.partition import Labels, cluster_rows, indicator_of, without_empty
@@ -34,7 +35,6 @@ __all__ = [
     "random_start",
 ]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 EXACT_LIMIT = 4000
 """Most samples that are all compared with each other."""

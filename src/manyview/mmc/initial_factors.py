@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,8 +13,6 @@ from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.model import Factors, Moments, project_all
 
 __all__ = ["start_factors", "views_of_columns"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 def start_factors(

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyview._typing import Matrix
 from manyview.engine import Block, Engine, Sums, Update
 from manyview.engine.arrays import (
     Array,
@@ -21,7 +22,6 @@ from manyview.linalg.partition import cluster_rows, without_empty
 
 __all__ = ["assigned", "cluster_sizes", "cluster_state", "lloyd", "members_of"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _MOST_ROWS_AT_ONCE = 10_000  # of more, the first centres are those of a sample
 _MOST_ITERATIONS = 100

@@ -13,9 +13,9 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
+from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Sums, Update
 from manyview.engine.arrays import (
     Array,
@@ -43,7 +43,6 @@ from manyview.mmc.graph import (
 
 __all__ = ["FAR_LOOK", "LOOKS", "NEAR_LOOK", "Look", "clearest_look", "embed_by_landmarks"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _ASKED_PER_LANDMARK = 2  # samples by which the look is chosen
 _EMBEDDED_PER_LANDMARK = 10  # samples whose eigenvectors are taken for those of all

@@ -16,11 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import mul
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Sums, Update
 from manyview.engine.arrays import Array, as_dtype, namespace, product_over_rows, to_numpy
 from manyview.engine.block import add_sums
@@ -41,7 +40,6 @@ __all__ = [
     "residual_kernel",
 ]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 LEAST_EXPLAINED = 1e-3
 """Part of the indicator; a model that explains less is the zero model."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 
+from manyview._typing import Matrix
 from manyview.engine import Block, Engine, Sums, Update
 from manyview.engine.arrays import Array, to_numpy
 from manyview.linalg.polar import inverse_square_root
@@ -17,7 +15,6 @@ from manyview.mmc.readout import CentreReadout, Readout
 
 __all__ = ["OrthogonalIndicator"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _LEAST_SQUARED_NORM = 1e-12  # of a prediction, below which it is the zero model's
 

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from manyview._typing import Matrix
 from manyview.engine import Engine, Scaling
 from manyview.mmc.model import Factors
 from manyview.mmc.readout import Readout, predict_samples
 
 __all__ = ["Predictor"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)

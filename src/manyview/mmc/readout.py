@@ -6,15 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Update
 from manyview.engine.arrays import Array, as_dtype, namespace, placed_like
 from manyview.mmc.model import Factors, interaction
 
 __all__ = ["CentreReadout", "LargestReadout", "Readout", "predict_samples"]
-
-Matrix = npt.NDArray[np.floating[Any]]
 
 
 class Readout(Protocol):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from manyview._typing import Matrix
 from manyview.engine import Engine
 from manyview.engine.arrays import Array, as_dtype, namespace, placed_like, to_numpy
 from manyview.linalg.cg import conjugate_gradients
@@ -17,7 +17,6 @@ from manyview.mmc.penalty import Penalty
 
 __all__ = ["ColumnMoments", "updated_cluster_factor", "updated_view_factor"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 ColumnMoments: TypeAlias = tuple[Matrix, Matrix]
 
 

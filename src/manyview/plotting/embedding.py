@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
+from manyview._typing import Matrix
 from manyview.base import MultiViewClusterer
 from manyview.plotting.figure import given_or_new, legend_beside
 from manyview.plotting.names import names_of, shown
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 __all__ = ["plot_embedding"]
 
-Matrix = npt.NDArray[np.floating[Any]]
 
 _PLACES = ("embedding_", "consensus_", "indicator_")
 

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from manyview._typing import Floats
+
 __all__ = ["places", "shares"]
 
-Matrix = npt.NDArray[np.float64]
 
 _GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 
 
-def shares(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> Matrix:
+def shares(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
     """Return how far each sample belongs to each cluster, as shares that sum to 1.
 
     The prediction is written in the coordinates in which the centres of the clusters are the unit
@@ -45,11 +46,11 @@ def shares(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> Matrix:
     weights = np.maximum(values @ np.linalg.pinv(centres), 0) ** 2
     total = weights.sum(axis=1, keepdims=True)
     # a sample for which nothing is predicted stands with its cluster
-    found: Matrix = np.where(total > 1e-12, weights / np.maximum(total, 1e-12), members)
+    found: Floats = np.where(total > 1e-12, weights / np.maximum(total, 1e-12), members)
     return found
 
 
-def places(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Matrix, Matrix, float]:
+def places(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Floats, float]:
     """Return a place in the plane for every sample, that of every cluster, and its room.
 
     Clusters stand on a circle, those that share samples beside each other. A sample stands at the
@@ -91,7 +92,7 @@ def places(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Matrix, Ma
     return samples, anchors, room
 
 
-def _round(part: Matrix, at: npt.NDArray[np.intp]) -> list[int]:
+def _round(part: Floats, at: npt.NDArray[np.intp]) -> list[int]:
     """Return the clusters in an order in which each follows the one it shares most with."""
     count = part.shape[1]
     common = np.zeros((count, count))
