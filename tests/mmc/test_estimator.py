@@ -139,19 +139,21 @@ class TestStarts:
     @pytest.mark.parametrize(
         ("init", "limit", "expected"),
         [
-            ("graph", 90, True),
-            ("graph", 89, True),
-            ("kmeans", 90, False),
-            ("random", 90, False),
-            (np.arange(90) % 3, 90, False),
+            ("graph", 90, 1.0),
+            ("graph", 89, 0.5),
+            ("kmeans", 90, 0.0),
+            ("random", 90, 0.0),
+            (np.arange(90) % 3, 90, 0.0),
         ],
     )
-    def test_labels_are_held_where_a_graph_gave_them(self, monkeypatch, init, limit, expected):
+    def test_labels_are_held_as_far_as_the_start_is_trusted(
+        self, monkeypatch, init, limit, expected
+    ):
         asked, real = [], module.DiscreteIndicator
 
-        def watched(*, holds):
-            asked.append(holds)
-            return real(holds=holds)
+        def watched(*, trust):
+            asked.append(trust)
+            return real(trust=trust)
 
         monkeypatch.setattr(module, "DiscreteIndicator", watched)
         monkeypatch.setattr(starts, "EXACT_LIMIT", limit)

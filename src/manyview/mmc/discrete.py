@@ -49,12 +49,12 @@ class DiscreteIndicator(Indicator):
 
     Parameters
     ----------
-    holds : bool
-        Whether the step maximises ``<prediction + h F, F_new>``, with F the indicator as it is and
-        ``h = u (1 - u)^2`` of :func:`_hold`, instead of ``<prediction, F_new>``. That adds h times
-        its entry of F, ``h / sqrt(size_k)``, to a sample's prediction for its own cluster k. For
-        good labels beside a model that explains them in part only, whose errors would become
-        labels.
+    trust : float
+        How far labels are held, 0 to 1. The step maximises ``<prediction + h F, F_new>``, with F
+        the indicator as it is and h the trust times ``u (1 - u)^2`` of :func:`_hold`. That adds
+        ``h / sqrt(size_k)``, h times its entry of F, to a sample's prediction for its own cluster
+        k. For good labels beside a model that explains them in part only, whose errors would
+        become labels.
 
     Notes
     -----
@@ -64,8 +64,8 @@ class DiscreteIndicator(Indicator):
     ``<prediction, F_new - F> >= h <F, F - F_new> >= 0``.
     """
 
-    def __init__(self, *, holds: bool = False) -> None:
-        self._holds = holds
+    def __init__(self, *, trust: float = 0.0) -> None:
+        self._trust = trust
 
     def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Move samples as long as ``sum_k S_k / sqrt(size_k)`` rises, never emptying a cluster.
@@ -79,7 +79,7 @@ class DiscreteIndicator(Indicator):
         """
         if moments.predicted(factors.clusters) < LEAST_EXPLAINED * len(factors.clusters):
             return moments  # what a model says that has all but vanished is rounding
-        hold = _hold(factors, moments) if self._holds else 0.0
+        hold = self._trust * _hold(factors, moments)
         sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, hold))
         moved, most = False, 0
         for _ in range(_MOST_ROUNDS):

@@ -30,6 +30,7 @@ from manyview.mmc.discrete import DiscreteIndicator
 from manyview.mmc.explain import Combination, combinations_of
 from manyview.mmc.fit import Fitted
 from manyview.mmc.indicator import Indicator
+from manyview.mmc.init import trust_in
 from manyview.mmc.orthogonal import OrthogonalIndicator
 from manyview.mmc.penalty import penalty_named
 from manyview.mmc.predictor import Predictor
@@ -434,8 +435,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             gamma = default_gamma(engine, penalty, self.n_clusters)
         indicator: Indicator = OrthogonalIndicator()
         if self.indicator == "discrete":
-            by_graph = isinstance(self.init, str) and self.init == "graph"
-            indicator = DiscreteIndicator(holds=by_graph)
+            indicator = DiscreteIndicator(trust=trust_in(self.init, engine.n_samples))
         return Problem(penalty, float(gamma), indicator, self.max_iter, self.tol, self.patience)
 
     def _record(

@@ -33,6 +33,7 @@ __all__ = [
     "graph_start",
     "kmeans_start",
     "random_start",
+    "trust_in",
 ]
 
 
@@ -43,6 +44,17 @@ N_LANDMARKS = 1000
 """Samples that stand for all where these are more."""
 
 _NEAR_REACH = 1 / 16  # part of the usual number of neighbours, for a second look
+
+
+def trust_in(init: Any, n_samples: int) -> float:
+    """Return how far labels of a start are held in the sweeps, 0 to 1.
+
+    Those of a graph that compares all samples with each other in full, those by landmarks, which
+    are rougher, half as far, and those of k-means or from elsewhere not at all.
+    """
+    if not (isinstance(init, str) and init == "graph"):
+        return 0.0
+    return 1.0 if n_samples <= EXACT_LIMIT else 0.5
 
 
 def graph_start(
