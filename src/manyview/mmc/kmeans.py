@@ -25,6 +25,7 @@ __all__ = ["assigned", "cluster_sizes", "cluster_state", "lloyd", "members_of"]
 
 _MOST_ROWS_AT_ONCE = 10_000  # of more, the first centres are those of a sample
 _MOST_ITERATIONS = 100
+_SETTLED_COST = 1e-6  # a gain that is a smaller part of the cost ends the iterations
 
 
 def cluster_state(engine: Engine, name: str, n_clusters: int, rng: np.random.Generator) -> Matrix:
@@ -72,7 +73,7 @@ def lloyd(
     for _ in range(_MOST_ITERATIONS):
         cost, sizes, *sums = step(centres)
         sizes = to_numpy(sizes)[:, None]
-        if not float(cost) < previous - 1e-6 * abs(previous):
+        if previous - float(cost) <= _SETTLED_COST * abs(float(cost)):
             break
         previous = float(cost)
         centres = [
