@@ -71,6 +71,15 @@ def test_sparse_views_on_disk_give_the_same_result(tmp_path):
     np.testing.assert_array_equal(found.objective_, expected.objective_)
 
 
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.int64, np.float32])
+def test_values_of_sparse_views_stay_on_disk_whatever_their_type(tmp_path, dtype):
+    counts = np.random.default_rng(0).poisson(0.3, (90, 40)).astype(dtype)
+    view = sparse_on_disk(tmp_path, 0, counts)
+    engine = LocalEngine(as_views([view, counts.astype(np.float32)]), normalize="rows")
+    for block in engine.blocks:
+        assert np.shares_memory(block.views[0].x.data, view.data)
+
+
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_fit_refers_to_the_file_and_copies_no_part_of_it_for_long(tmp_path, sparse):
     rng = np.random.default_rng(0)

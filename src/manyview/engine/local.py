@@ -69,7 +69,7 @@ class LocalEngine(Engine):
         self.dtype = views.dtype
         self.n_samples = views.n_samples
         self._n_threads = n_threads
-        self._arrays = [_in_precision(array, self.dtype) for array in views.arrays]
+        self._arrays = list(views.arrays)
         self.blocks = [
             Block(rows, [RowView(rows_of(array, rows), None) for array in self._arrays])
             for rows in _row_slices(views)
@@ -208,10 +208,3 @@ def _row_slices(views: Views) -> list[slice]:
     count = min(ceil(count / _SHARED) * _SHARED if count > 2 else count, views.n_samples)
     ends = [round(views.n_samples * part / count) for part in range(count + 1)]
     return [slice(begin, end) for begin, end in pairwise(ends)]
-
-
-def _in_precision(array: Any, dtype: np.dtype[Any]) -> Any:
-    if not sp.issparse(array) or array.dtype == dtype:
-        return array
-    parts = (array.data.astype(dtype), array.indices, array.indptr)
-    return sp.csr_array(parts, shape=array.shape)
