@@ -227,7 +227,7 @@ class TestTypes:
 
     @pytest.mark.parametrize("start", ["graph", "kmeans"])
     def test_narrow_types_by_landmarks_and_by_kmeans(self, start, monkeypatch):
-        monkeypatch.setattr(init, "EXACT_LIMIT", 50)
+        monkeypatch.setattr(init, "EXACT_LIMIT", 40)
         monkeypatch.setattr(init, "N_LANDMARKS", 40)
         views, truth = made()
         found = fitted(tensors(views, torch.bfloat16), init=start)

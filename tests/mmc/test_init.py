@@ -1,14 +1,12 @@
 import numpy as np
 import pytest
-import scipy.linalg
 import scipy.sparse as sp
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from manyview.engine import LocalEngine
-from manyview.linalg.partition import indicator_of
 from manyview.mmc import graph, init
-from manyview.mmc.init import as_labels, given_start, graph_start, kmeans_start, random_start
+from manyview.mmc.init import graph_start, kmeans_start, random_start
 from manyview.views import as_views
 
 NORMALIZE = ["rows", "columns", None]
@@ -85,21 +83,27 @@ def test_two_opposites_do_not_make_neighbours(n_views):
     assert adjusted_rand_score(truth, labels) > 0.9
 
 
-def test_nothing_square_beyond_the_limit(monkeypatch):
-    monkeypatch.setattr(init, "EXACT_LIMIT", 50)
-    monkeypatch.setattr(init, "N_LANDMARKS", 20)
-    shapes = []
+@pytest.mark.parametrize(
+    ("n_clusters", "expected"), [(2, 30), (4, 40), (12, 60), (40, 80)], ids="K={}".format
+)
+def test_beyond_the_limit_all_are_compared_with_landmarks_only(monkeypatch, n_clusters, expected):
+    """As many as there always are, ten per cluster, the limit, or two per cluster."""
+    monkeypatch.setattr(init, "EXACT_LIMIT", 60)
+    monkeypatch.setattr(init, "N_LANDMARKS", 30)
+    monkeypatch.setattr(init, "_LANDMARKS_PER_CLUSTER", 10)
+    widths = set()
     real = graph.cosines_of
 
     def watched(*args):
         products = real(*args)
-        shapes.append(products.shape)
+        widths.add(products.shape[1])
         return products
 
     monkeypatch.setattr(graph, "cosines_of", watched)
     views, _ = blobs(300)
-    graph_start(LocalEngine(as_views(views), normalize="rows"), 3, np.random.default_rng(0))
-    assert {columns for _, columns in shapes} == {20}
+    engine = LocalEngine(as_views(views), normalize="rows")
+    graph_start(engine, n_clusters, np.random.default_rng(0))
+    assert widths == {expected}
 
 
 @pytest.mark.parametrize("normalize", NORMALIZE)
@@ -117,12 +121,16 @@ def test_kmeans_is_a_fixed_point_of_lloyd_on_the_concatenation(normalize, sparse
     assert distances.min(axis=1).sum() <= 1.001 * best
 
 
-def test_kmeans_from_a_sample_of_the_rows():
-    views, truth = blobs(3000)
+def test_kmeans_begun_with_a_sample_of_the_rows_goes_on_with_all():
+    rng = np.random.default_rng(0)
+    views = [rng.standard_normal((3000, d)) for d in (6, 4)]  # no clusters: centres go far
     engine = LocalEngine(as_views(views), normalize=None)
-    kmeans_start(engine, 3, np.random.default_rng(0))
+    kmeans_start(engine, 8, np.random.default_rng(0))
     labels = engine.gather("labels")
-    assert adjusted_rand_score(truth, labels) > 0.95
+    beside = np.hstack(views)
+    centres = np.stack([beside[labels == k].mean(axis=0) for k in range(8)])
+    moved = ((beside[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1) != labels
+    assert moved.mean() < 0.02
 
 
 def test_random_start_is_balanced():
@@ -131,32 +139,3 @@ def test_random_start_is_balanced():
     random_start(engine, 4, np.random.default_rng(0))
     labels = engine.gather("labels")
     assert sorted(np.bincount(labels)) == [22, 22, 23, 23]
-
-
-class TestGiven:
-    def test_labels_of_any_type(self):
-        F = given_start(["b", "a", "b", "c"], 4, 3)
-        np.testing.assert_allclose(F, indicator_of(np.array([1, 0, 1, 2]), 3))
-
-    def test_indicator_is_made_orthonormal(self):
-        G = np.random.default_rng(0).standard_normal((6, 2))
-        expected, _ = scipy.linalg.polar(G)
-        np.testing.assert_allclose(given_start(G, 6, 2), expected, atol=1e-9)
-
-    @pytest.mark.parametrize(
-        ("array", "message"),
-        [
-            ([0, 0, 1, 1], "init holds 2 different labels; expected n_clusters=3"),
-            ([0, 1, 2], r"init has shape \(3,\); expected labels of shape \(4,\)"),
-            (np.ones((4, 3)), "init has 3 columns but rank 1"),
-            (np.full((4, 3), np.nan), "not finite"),
-            (np.ones((4, 2)), r"init has shape \(4, 2\)"),
-        ],
-    )
-    def test_refused(self, array, message):
-        with pytest.raises(ValueError, match=message):
-            given_start(array, 4, 3)
-
-    def test_indicator_as_labels(self):
-        F = -indicator_of(np.array([1, 0, 1, 2]), 3)
-        np.testing.assert_array_equal(as_labels(F), [1, 0, 1, 2])

@@ -200,7 +200,6 @@ def resumed(
     engine: Engine, problem: Problem, checkpoint: Checkpoint, rng: np.random.Generator
 ) -> Fitted:
     """Bring the blocks and the generator to where a checkpoint was, and return the fit there."""
-    _ = engine.moments  # to be found before features are left out
     for v, active in enumerate(checkpoint.active):
         engine.restrict(v, active)
     engine.scatter("labels", checkpoint.labels.astype(np.intp))

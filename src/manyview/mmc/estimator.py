@@ -29,8 +29,8 @@ from manyview.mmc.defaults import checked_rank, default_gamma
 from manyview.mmc.discrete import DiscreteIndicator
 from manyview.mmc.explain import Combination, combinations_of
 from manyview.mmc.fit import Fitted
+from manyview.mmc.given import Given
 from manyview.mmc.indicator import Indicator
-from manyview.mmc.init import trust_in
 from manyview.mmc.orthogonal import OrthogonalIndicator
 from manyview.mmc.penalty import penalty_named
 from manyview.mmc.predictor import Predictor
@@ -81,7 +81,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     init : {"graph", "kmeans", "random"} or array-like, default="graph"
         Where the indicator starts: the clusters of the neighbour graph of the product kernel
         ``prod_v (1 + X_v X_v')``, those of k-means on the views side by side, random ones, or
-        given as labels of shape (n_samples,) or an indicator of shape (n_samples, n_clusters).
+        given as labels of shape (n_samples,) or as an indicator or memberships of shape
+        (n_samples, n_clusters), made orthonormal.
     n_init : int, default=1
         Number of starts that are carried through. The one of the lowest objective is kept,
         leaving out those that collapsed: they have a low objective and no clusters. Each start
@@ -257,20 +258,23 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         checked = self._setup_fit(views)
         check_scale(checked, self.normalize)
         rank = checked_rank(self.rank, self.n_clusters, len(checked), self.order)
+        init = self.init
+        if not isinstance(init, str):
+            init = Given.of(init, checked.n_samples, self.n_clusters)
+        start = Start(init, self.n_clusters, rank, self.order)
         rng = self._generator()
         engine = self._engine(checked, self.normalize)
         file, saved = None, None
-        if path is not None:
-            parameters = self.get_params(deep=False) | {"rank": rank}
-            file, saved = opened(path, engine, checked, parameters, rng)
         with engine.running():
+            if path is not None:
+                parameters = self.get_params(deep=False) | {"rank": rank}
+                file, saved = opened(path, engine, checked, parameters, rng)
             # before features are left out
             mean_rows, squares = map(list, zip(*engine.moments, strict=True))
-            problem = self._problem(engine, self.gamma if saved is None else saved.gamma)
+            problem = self._problem(engine, start, self.gamma if saved is None else saved.gamma)
         said = remark_on_rows(squares) if self.normalize == "rows" else None
         if said is not None:
             warn_user(said, ViewWarning)
-        start = Start(self.init, self.n_clusters, rank, self.order)
 
         def first(number: int) -> Fitted:
             if saved is not None:
@@ -429,13 +433,13 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             )
         return writable(Path(self.checkpoint))
 
-    def _problem(self, engine: Engine, gamma: float | None) -> Problem:
+    def _problem(self, engine: Engine, start: Start, gamma: float | None) -> Problem:
         penalty = penalty_named(self.penalty)
         if gamma is None:
             gamma = default_gamma(engine, penalty, self.n_clusters)
         indicator: Indicator = OrthogonalIndicator()
         if self.indicator == "discrete":
-            indicator = DiscreteIndicator(trust=trust_in(self.init, engine.n_samples))
+            indicator = DiscreteIndicator(trust=start.trust(engine.n_samples))
         return Problem(penalty, float(gamma), indicator, self.max_iter, self.tol, self.patience)
 
     def _record(

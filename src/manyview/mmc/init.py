@@ -12,14 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Scaling, Sums, Update
 from manyview.engine.arrays import Array, namespace, to_numpy
-from manyview.linalg.partition import Labels, cluster_rows, indicator_of, without_empty
-from manyview.linalg.polar import inverse_square_root
+from manyview.linalg.partition import cluster_rows
 from manyview.mmc.clearest import clearest_labels
 from manyview.mmc.graph import neighbour_graphs
 from manyview.mmc.kmeans import assigned, cluster_state, lloyd
@@ -28,12 +26,10 @@ from manyview.mmc.landmarks import LOOKS, NEAR_LOOK, embed_by_landmarks
 __all__ = [
     "EXACT_LIMIT",
     "N_LANDMARKS",
-    "as_labels",
-    "given_start",
     "graph_start",
+    "is_compared_whole",
     "kmeans_start",
     "random_start",
-    "trust_in",
 ]
 
 
@@ -41,20 +37,15 @@ EXACT_LIMIT = 4000
 """Most samples that are all compared with each other."""
 
 N_LANDMARKS = 1000
-"""Samples that stand for all where these are more."""
+"""Samples that stand for all where these are more, of up to 50 clusters."""
 
+_LANDMARKS_PER_CLUSTER = 20  # where that comes to more, up to as many as can all be compared
 _NEAR_REACH = 1 / 16  # part of the usual number of neighbours, for a second look
 
 
-def trust_in(init: Any, n_samples: int) -> float:
-    """Return how far labels of a start are held in the sweeps, 0 to 1.
-
-    Those of a graph that compares all samples with each other in full, those by landmarks, which
-    are rougher, half as far, and those of k-means or from elsewhere not at all.
-    """
-    if not (isinstance(init, str) and init == "graph"):
-        return 0.0
-    return 1.0 if n_samples <= EXACT_LIMIT else 0.5
+def is_compared_whole(n_samples: int) -> bool:
+    """Return whether a graph compares all samples with each other, and not with landmarks."""
+    return n_samples <= EXACT_LIMIT
 
 
 def graph_start(
@@ -70,8 +61,8 @@ def graph_start(
     Up to ``EXACT_LIMIT`` samples each is linked to its nearest samples, and a graph of the very
     nearest is looked at, too, and taken where it shows its clusters more clearly
     (:mod:`manyview.mmc.clearest`). Beyond, samples are linked to the nearest of ``N_LANDMARKS``
-    random samples, so that nothing grows with the square of the number of samples; how far is
-    asked of some of them, in the same way (:mod:`manyview.mmc.landmarks`).
+    random samples, or more of many clusters, so that nothing grows with the square of the number
+    of samples; how far is asked of some of them, in the same way (:mod:`manyview.mmc.landmarks`).
 
     Parameters
     ----------
@@ -88,17 +79,23 @@ def graph_start(
         landmarks, that of the second look.
     """
     n = engine.n_samples
-    if n <= EXACT_LIMIT:
+    if is_compared_whole(n):
         reaches = (reach,) if reach < 1.0 else (reach, _NEAR_REACH)
         graphs = neighbour_graphs(engine, n_clusters, reaches, order=order)
         engine.scatter("labels", clearest_labels(graphs, n_clusters, rng))
         return
-    count = min(n, max(N_LANDMARKS, 2 * n_clusters))
+    count = min(n, _n_landmarks(n_clusters))
     landmarks = engine.take(np.sort(rng.choice(n, count, replace=False)))
     looks = LOOKS if reach == 1.0 else (replace(NEAR_LOOK, part=reach * NEAR_LOOK.part),)
     embed_by_landmarks(engine, landmarks, n_clusters, rng, looks, order=order)
     cluster_state(engine, "embedding", n_clusters, rng)
     engine.forget("embedding")
+
+
+def _n_landmarks(n_clusters: int) -> int:
+    """Return how many samples stand for all: a cluster of which few do is not found."""
+    wanted = min(_LANDMARKS_PER_CLUSTER * n_clusters, EXACT_LIMIT)
+    return max(N_LANDMARKS, wanted, 2 * n_clusters)
 
 
 def kmeans_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> None:
@@ -141,50 +138,6 @@ def kmeans_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> N
 def random_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> None:
     """Put labels of equal frequency, in random order, into the blocks."""
     engine.scatter("labels", rng.permutation(engine.n_samples) % n_clusters)
-
-
-def given_start(array: Any, n_samples: int, n_clusters: int) -> npt.NDArray[np.float64]:
-    """Return the indicator that the caller gave, as labels or as an N x K matrix.
-
-    Raises
-    ------
-    ValueError
-        If its shape, its number of clusters or its rank does not fit.
-    """
-    array = np.asarray(to_numpy(array))
-    if array.shape == (n_samples,):
-        try:
-            names, labels = np.unique(array, return_inverse=True)
-        except TypeError:
-            raise ValueError("init holds labels of types that cannot be compared") from None
-        if names.dtype.kind == "f" and np.isnan(names).any():
-            raise ValueError("init holds labels that are NaN")
-        if len(names) != n_clusters:
-            raise ValueError(
-                f"init holds {len(names)} different labels; expected n_clusters={n_clusters}"
-            )
-        return indicator_of(labels.astype(np.intp), n_clusters)
-    if array.shape != (n_samples, n_clusters):
-        raise ValueError(
-            f"init has shape {array.shape}; expected labels of shape ({n_samples},) or an "
-            f"indicator of shape ({n_samples}, {n_clusters})"
-        )
-    if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
-        raise ValueError("init holds entries that are not finite real numbers")
-    array = array.astype(np.float64) / max(float(np.abs(array).max()), np.finfo(np.float64).tiny)
-    root, null = inverse_square_root(array.T @ array)
-    if null.shape[1]:
-        raise ValueError(
-            f"init has {n_clusters} columns but rank {n_clusters - null.shape[1]}: "
-            "each cluster needs a column of its own"
-        )
-    return np.asarray(array @ root)
-
-
-def as_labels(indicator: Matrix) -> Labels:
-    """Return the largest column of each row of an indicator, every cluster with a member."""
-    labels = np.abs(indicator).argmax(axis=1).astype(np.intp)
-    return without_empty(labels, indicator.shape[1])
 
 
 def _scaled(view: RowView) -> Any:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from manyview.engine import Engine
 from manyview.mmc.fit import Fitted, begin
-from manyview.mmc.init import as_labels, given_start, graph_start, kmeans_start, random_start
+from manyview.mmc.given import Given
+from manyview.mmc.init import graph_start, is_compared_whole, kmeans_start, random_start
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.problem import Problem
 
@@ -30,27 +30,32 @@ class Start:
 
     Attributes
     ----------
-    init : str or array-like
-        One of ``STARTS``, or labels or an indicator.
+    init : str or Given
+        One of ``STARTS``, or what the caller gave.
     n_clusters, rank : int
     order : int or None
         Most views whose features are multiplied.
     """
 
-    init: Any
+    init: str | Given
     n_clusters: int
     rank: int
     order: int | None
 
     @property
-    def is_given(self) -> bool:
-        """Whether the caller gave labels or an indicator."""
-        return not isinstance(self.init, str)
-
-    @property
     def lower_by(self) -> float:
         """Part of the objective by which one of several starts has to be lower than another."""
-        return _LOWER_BY if not self.is_given and self.init == "graph" else 0.0
+        return _LOWER_BY if self.init == "graph" else 0.0
+
+    def trust(self, n_samples: int) -> float:
+        """Return how far labels of the start are held in the sweeps, 0 to 1.
+
+        Those of a graph that compares all samples with each other in full, those by landmarks,
+        which are rougher, half as far, and those of k-means or from elsewhere not at all.
+        """
+        if self.init != "graph":
+            return 0.0
+        return 1.0 if is_compared_whole(n_samples) else 0.5
 
     def begin(
         self, engine: Engine, problem: Problem, rng: np.random.Generator, number: int
@@ -69,9 +74,9 @@ class Start:
             Which of several starts it is, from 0.
         """
         given = None
-        if self.is_given:
-            given = given_start(self.init, engine.n_samples, self.n_clusters)
-            engine.scatter("labels", as_labels(given))
+        if isinstance(self.init, Given):
+            given = self.init.indicator
+            engine.scatter("labels", self.init.labels)
         elif self.init == "graph":
             graph_start(
                 engine, self.n_clusters, rng, order=self.order, reach=float(_REACH_FACTOR**number)
