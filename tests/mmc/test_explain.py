@@ -141,16 +141,16 @@ def test_a_weight_is_what_the_product_adds_to_the_prediction(order, penalty):
 def test_an_orthogonal_indicator_is_read_by_its_centres():
     rng = np.random.default_rng(0)
     factors, _ = made(0, (5, 4))
-    clusters, rotation, centres = rng.standard_normal((3, 3, 3))
+    clusters, to_indicator, centres = rng.standard_normal((3, 3, 3))
     scalings = [Scaling(5), Scaling(4)]
-    readout = CentreReadout(rotation, centres)
+    readout = CentreReadout(to_indicator, centres)
     predictor = Predictor(Factors(tuple(factors), clusters), readout, [], None, scalings, False)
     names = SimpleNamespace(view_names_=["a", "b"], feature_names_in_=[None, None])
     found = explain.combinations_of(predictor, names, 2, 3, None)
     assert {entry.cluster for entry in found} == {0, 1, 2}
     for k in range(3):
-        # a prediction p, rotated as the centres are, has the product p rotation centre_k' with one
-        expected = by_hand(factors, (rotation @ centres[k]) @ clusters, 2)[:3]
+        # a prediction p, mapped to where the centres are, has the product p T centre_k' with one
+        expected = by_hand(factors, (to_indicator @ centres[k]) @ clusters, 2)[:3]
         ours = [(entry.weight, entry.places) for entry in found if entry.cluster == k]
         np.testing.assert_allclose([w for w, _ in ours], [w for w, _ in expected])
         assert [places for _, places in ours] == [places for _, places in expected]

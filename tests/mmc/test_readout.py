@@ -36,8 +36,8 @@ class TestLargest:
 
 
 class TestCentre:
-    def test_nearest_centre_after_the_rotation(self):
-        rotation = np.array([[0.0, 1.0], [-1.0, 0.0]])
+    def test_nearest_centre_after_the_map_to_the_indicator(self):
+        to_indicator = np.array([[0.0, 1.0], [-1.0, 0.0]])
         centres = np.array([[1.0, 0.0], [0.0, 1.0]])
-        prediction = centres @ rotation.T
-        assert CentreReadout(rotation, centres).labels(1.2 * prediction).tolist() == [0, 1]
+        prediction = centres @ to_indicator.T
+        assert CentreReadout(to_indicator, centres).labels(1.2 * prediction).tolist() == [0, 1]

@@ -41,7 +41,7 @@ def default_gamma(engine: Engine, penalty: Penalty, n_clusters: int) -> float:
     """
     squares = np.array([square[:-1].sum() for _, square in engine.moments])
     logs = np.log(squares[squares > 0]).sum() + np.log(engine.n_samples / n_clusters)
-    return float(penalty.weight * np.exp(0.5 * penalty.degree * logs / (squares.size + 1)))
+    return float(penalty.unit_gamma * np.exp(0.5 * penalty.degree * logs / (squares.size + 1)))
 
 
 def checked_rank(rank: int | None, n_clusters: int, n_views: int, order: int | None) -> int:

@@ -77,7 +77,7 @@ class DiscreteIndicator(Indicator):
         such choice raises the criterion, and when the samples that would gain are no more than
         ``_TOO_FEW_MOVERS`` of those in the fullest round so far: they wait for the next sweep.
         """
-        if moments.predicted(factors.clusters) < LEAST_EXPLAINED * len(factors.clusters):
+        if moments.squared_prediction(factors.clusters) < LEAST_EXPLAINED * len(factors.clusters):
             return moments  # what a model says that has all but vanished is rounding
         hold = self._trust * _hold(factors, moments)
         sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, hold))

@@ -96,7 +96,7 @@ class Moments:
         gram, cross = sums
         return cls(to_numpy(gram), to_numpy(cross))
 
-    def predicted(self, clusters: Matrix) -> float:
+    def squared_prediction(self, clusters: Matrix) -> float:
         """Return ``|P A'|^2``."""
         a = clusters.astype(np.float64)
         return float(np.sum((a @ self.gram) * a))
@@ -104,7 +104,8 @@ class Moments:
     def misfit(self, clusters: Matrix) -> float:
         """Return ``|P A' - F|^2`` for an orthonormal indicator."""
         both = float(np.sum(clusters.T.astype(np.float64) * self.cross))
-        return max(float(self.cross.shape[1]) + (self.predicted(clusters) - 2.0 * both), 0.0)
+        squared = self.squared_prediction(clusters)
+        return max(float(self.cross.shape[1]) + (squared - 2.0 * both), 0.0)
 
     def explained(self, clusters: Matrix) -> float:
         """Return the part of the indicator's squared norm that the model explains."""

@@ -171,7 +171,7 @@ def _arrays(model: MMC) -> Arrays:
         # of objects, those that they are: numbers or strings
         arrays["init"] = np.asarray(np.asarray(to_numpy(model.init)).tolist())
     if isinstance(predictor.readout, CentreReadout):
-        arrays["rotation"] = predictor.readout.rotation
+        arrays["to_indicator"] = predictor.readout.to_indicator
         arrays["centres"] = predictor.readout.centres
     for v in range(model.n_views_):
         arrays[f"view_factor{v}"] = model.view_factors_[v]
@@ -208,7 +208,9 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
             tuple(arrays[f"view_predictor{v}"] for v in views), arrays["cluster_predictor"]
         ),
         readout=(
-            CentreReadout(arrays["rotation"], arrays["centres"]) if centred else LargestReadout()
+            CentreReadout(arrays["to_indicator"], arrays["centres"])
+            if centred
+            else LargestReadout()
         ),
         mean_rows=[arrays[f"mean_row{v}"] for v in views],
         normalize=header["normalized_by"],
@@ -256,7 +258,7 @@ def _shapes(model: MMC) -> dict[str, tuple[int, ...]]:
         "objective": (model.n_iter_,),
         "cluster_factor": (n_clusters, rank),
         "cluster_predictor": (n_clusters, rank),
-        "rotation": (n_clusters, n_clusters),
+        "to_indicator": (n_clusters, n_clusters),
         "centres": (n_clusters, n_clusters),
     }
     for v, width in enumerate(model.n_features_in_):

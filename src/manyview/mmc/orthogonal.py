@@ -57,7 +57,7 @@ class OrthogonalIndicator(Indicator):
         """Put the labels of k-means on the rows of F into the blocks; return its centres."""
         clusters = factors.clusters.astype(np.float64)
         gram = clusters @ moments.gram @ clusters.T
-        rotation = np.linalg.pinv(gram, rcond=_rank_tolerance(engine), hermitian=True) @ (
+        to_indicator = np.linalg.pinv(gram, rcond=_rank_tolerance(engine), hermitian=True) @ (
             clusters @ moments.cross
         )
         # k-means stops at an absolute tolerance: rows of length 1, not 1 / sqrt(n_samples)
@@ -65,7 +65,7 @@ class OrthogonalIndicator(Indicator):
         engine.update(_scaled_kernel, scale)
         centres = cluster_state(engine, "scaled", len(clusters), rng)
         engine.forget("scaled")
-        return CentreReadout(scale * rotation, centres)
+        return CentreReadout(scale * to_indicator, centres)
 
 
 def _rank_tolerance(engine: Engine) -> float:

@@ -18,7 +18,7 @@ class Penalty(Protocol):
     ----------
     degree : int
         d, where scaling the factor by c scales the penalty by ``c**d``.
-    weight : float
+    unit_gamma : float
         The default of gamma where clusters have one sample and rows unit length
         (:func:`manyview.mmc.defaults.default_gamma`).
     drops_features : bool
@@ -26,7 +26,7 @@ class Penalty(Protocol):
     """
 
     degree: int
-    weight: float
+    unit_gamma: float
     drops_features: bool
 
     def value(self, factor: Array) -> float:
@@ -47,7 +47,7 @@ class RowSparse:
     """
 
     degree = 1
-    weight = 0.005
+    unit_gamma = 0.005
     drops_features = True
     smoothing = 1e-20
     negligible = 1e-4
@@ -73,7 +73,7 @@ class Frobenius:
     """The squared norm, ``sum_i |w_i|^2``, of MMC-F: every feature stays."""
 
     degree = 2
-    weight = 0.01
+    unit_gamma = 0.01
     drops_features = False
 
     def value(self, factor: Array) -> float:

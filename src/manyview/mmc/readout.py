@@ -43,26 +43,34 @@ class LargestReadout:
 
 @dataclass(frozen=True)
 class CentreReadout:
-    """The nearest centre of k-means, after the rotation that makes predictions orthonormal."""
+    """The nearest centre of k-means, after the map that brings predictions nearest to F.
 
-    rotation: Matrix
+    Attributes
+    ----------
+    to_indicator : ndarray of shape (n_clusters, n_clusters)
+        The linear map, by least squares.
+    centres : ndarray of shape (n_clusters, n_clusters)
+        Of the rows of F.
+    """
+
+    to_indicator: Matrix
     centres: Matrix
 
     def labels(self, prediction: Array) -> Array:
         """Return the cluster of each row of a prediction."""
         xp = namespace(prediction)
         # k-means has its centres in the precision of the rows
-        rotation, centres = (
+        to_indicator, centres = (
             placed_like(part.astype(np.float64, copy=False), prediction)
-            for part in (self.rotation, self.centres)
+            for part in (self.to_indicator, self.centres)
         )
-        rows = as_dtype(prediction, np.float64) @ rotation
+        rows = as_dtype(prediction, np.float64) @ to_indicator
         distances = xp.sum(centres**2, axis=1) - 2.0 * (rows @ centres.T)
         return xp.argmin(distances, axis=1)
 
     def factor_by_cluster(self, clusters: Matrix) -> Matrix:
         """Return the cluster factor of the inner products with the centres."""
-        return self.centres @ (self.rotation.T @ clusters)
+        return self.centres @ (self.to_indicator.T @ clusters)
 
 
 def predict_samples(
