@@ -6,7 +6,7 @@ from manyview import MMC, as_views
 from manyview.engine import LocalEngine
 from manyview.metrics import adjusted_rand
 from manyview.mmc.graph import halfway_widths
-from manyview.mmc.spread import Spread, evened, spread_of
+from manyview.mmc.spread import Spread, bent, evened, spread_of
 
 
 def spread_in(X, normalize=None):
@@ -61,10 +61,28 @@ class TestSpread:
 
     @pytest.mark.parametrize("n", [1, 2])
     def test_of_hardly_any_rows_is_none(self, X, n):
-        assert spread_in(X[:n]) == pytest.approx((0.0, 0.0), abs=1e-12)
+        assert spread_in(X[:n])[:2] == pytest.approx((0.0, 0.0), abs=1e-12)
 
     def test_of_rows_that_are_equal_is_none(self):
         assert spread_in(np.ones((20, 3))).deviation == pytest.approx(0.0, abs=1e-12)
+
+
+class TestBent:
+    def test_what_is_beyond_counts_less_and_keeps_its_order(self):
+        cosines = np.linspace(-1.0, 1.0, 101)
+        found = bent(cosines.copy(), 0.5)
+        np.testing.assert_allclose(found[cosines <= 0.5], cosines[cosines <= 0.5])
+        assert (np.diff(found) > 0).all()
+        assert 0.5 < found[-1] < 0.75
+
+    def test_few_features_have_nothing_beyond(self, X):
+        assert spread_in(X[:, :3]).bound > 1.0
+
+    def test_the_rare_pairs_that_share_a_name_are_beyond(self):
+        names = sp.csr_array(np.eye(100)[np.random.default_rng(0).integers(100, size=400)])
+        spread = spread_in(names)
+        assert spread.bound < 0.5
+        assert spread.deviation < 0.5 * by_definition(names.toarray() + 1e-12)
 
 
 class TestTogether:
@@ -154,3 +172,13 @@ def test_noise_of_both_signs_beside_counts_does_not_decide(widths):
     counts = [rng.poisson(rng.gamma(0.5, size=(3, 200))[y]).astype(float) for _ in range(2)]
     noise = [rng.standard_normal((300, width)) for width in widths]
     assert adjusted_rand(y, MMC(3, random_state=0).fit([*counts, *noise]).labels_) > 0.9
+
+
+def test_words_that_few_samples_share_do_not_decide():
+    """Three words each of eighty names: most cosines are 0, and a few are 1."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(10, size=500)
+    means = [rng.standard_normal((10, d)) for d in (60, 40)]
+    shapes = [1.0 + mean[y] + 1.5 * rng.standard_normal((500, mean.shape[1])) for mean in means]
+    names = np.kron(np.eye(80), np.ones(3))[rng.integers(80, size=500)]
+    assert adjusted_rand(y, MMC(10, random_state=0).fit([*shapes, names]).labels_) > 0.9

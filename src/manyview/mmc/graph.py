@@ -3,8 +3,8 @@
 The kernel is ``G = prod_v (1 + c_v)`` with c_v the cosine of two rows of view v, every
 feature divided by the square root of its root mean square. That is half of the way from features
 as they are, where a few loud ones speak for all, to standardised ones, where noise speaks as
-loudly as signal. The scale of a view does not matter, and few features do not outvote many
-(:mod:`manyview.mmc.spread`).
+loudly as signal. The scale of a view does not matter; few features do not outvote many, and what
+two samples share in one view does not outvote the others (:mod:`manyview.mmc.spread`).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Update
 from manyview.engine.arrays import Array, is_sparse, largest, namespace, placed_like
 from manyview.mmc.cosines import Rows, cosines_of, prepared
-from manyview.mmc.spread import evened, spread_of
+from manyview.mmc.spread import bent, evened, spread_of
 
 __all__ = [
     "FEWEST_NEIGHBOURS",
@@ -220,6 +220,8 @@ class Search(NamedTuple):
         The landmarks' rows of each view, as they are compared.
     unknown : list of array or None
         Which landmarks lack each view; None where all have it.
+    bounds : list of float
+        Above which the cosines of each view count less.
     factors : list of float
         What the cosines of each view are multiplied by.
     n_nearest : int
@@ -234,6 +236,7 @@ class Search(NamedTuple):
     widths: list[Array]
     marks: list[Rows]
     unknown: list[Array | None]
+    bounds: list[float]
     factors: list[float]
     n_nearest: int
     order: int | None
@@ -253,8 +256,10 @@ class Search(NamedTuple):
         columns = [scaling.columns for scaling in engine.scalings]
         marks = list(map(prepared, landmarks, columns, widths))
         unknown = list(map(_lacking, landmarks))
-        factors = evened(list(map(spread_of, landmarks, columns, widths)))
-        return cls(columns, widths, marks, unknown, factors, count, order, engine.chunk)
+        spreads = list(map(spread_of, landmarks, columns, widths))
+        bounds = [spread.bound for spread in spreads]
+        factors = evened(spreads)
+        return cls(columns, widths, marks, unknown, bounds, factors, count, order, engine.chunk)
 
 
 def _lacking(view: RowView) -> Array | None:
@@ -273,6 +278,7 @@ def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iter
             search.widths,
             search.marks,
             search.unknown,
+            search.bounds,
             search.factors,
             strict=True,
         )
@@ -280,10 +286,10 @@ def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iter
     for begin in range(0, size, search.chunk):
         chunk = slice(begin, min(begin + search.chunk, size))
         cosines = []
-        for view, of_view, width, mark, unknown, factor in compared:
+        for view, of_view, width, mark, unknown, bound, factor in compared:
             scale = None if view.scale is None else view.scale[chunk]
             some = RowView(view.x[chunk] if is_sparse(view.x) else view.x[chunk, ...], scale)
-            cosine = cosines_of(prepared(some, of_view, width), mark, unknown)
+            cosine = bent(cosines_of(prepared(some, of_view, width), mark, unknown), bound)
             cosines.append(cosine if factor == 1.0 else factor * cosine)
         kernel = product_kernel(cosines, search.order)
         if not itself:

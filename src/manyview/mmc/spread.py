@@ -1,10 +1,16 @@
 """How widely the cosines of each view are spread, and how much of that its features say together.
 
+Each view has a say in who is near whom, and none is to have all of it. Two dangers are met here.
+
 Cosines of noise in d features of both signs have the standard deviation ``1 / sqrt(d)``; those of
 thousands of words that tell topics apart have .04. In the product of both the noise would decide
 alone who is near whom. What tells the two apart is that features which say something go together.
 With the same variances but each feature on its own, cosines would have a variance that can be
 computed. Where they have hardly more, the view counts for no more than one that says something.
+
+Cosines of few words, names or categories are 0 for most pairs and 1 for the few that share them: a
+pair that agrees there would be nearest whatever the other views say. So what a cosine has above
+three standard deviations counts a fifth.
 """
 
 from __future__ import annotations
@@ -15,14 +21,16 @@ from typing import NamedTuple
 import numpy as np
 
 from manyview.engine import RowView
-from manyview.engine.arrays import Array, is_sparse, placed_like, to_numpy
+from manyview.engine.arrays import Array, is_sparse, namespace, placed_like, to_numpy
 from manyview.mmc.cosines import Rows, column_moments, cosines_of, prepared
 
-__all__ = ["Spread", "evened", "spread_of"]
+__all__ = ["Spread", "bent", "evened", "spread_of"]
 
 _MOST_ROWS = 1000  # among which the spread is measured
 _ENOUGH = 0.25  # of the variance of cosines, that features must say together to be trusted in full
 _HARDLY_ANY = 0.05  # where no view's do, the best is trusted, but not for less than this
+_USUAL_DEVIATIONS = 3.0  # from the mean of the cosines, up to which they count in full
+_BEYOND_USUAL = 0.2  # how much the rest counts
 
 
 class Spread(NamedTuple):
@@ -31,13 +39,17 @@ class Spread(NamedTuple):
     Attributes
     ----------
     deviation : float
-        The standard deviation of the cosines between different rows.
+        The standard deviation of the cosines between different rows, bent.
     together : float
-        The part of their variance, 0 to 1, that is there only because features go together.
+        The part of the variance of the cosines as they are, 0 to 1, that is there only because
+        features go together.
+    bound : float
+        Above which cosines count less; see :func:`bent`.
     """
 
     deviation: float
     together: float
+    bound: float = np.inf
 
 
 def spread_of(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Spread:
@@ -55,24 +67,25 @@ def spread_of(view: RowView, columns: tuple[Array, Array] | None, widths: Array)
     Returns
     -------
     Spread
-        Of zeros for fewer than two rows, or equal ones.
+        Without a bound and of zeros for fewer than two rows, or equal ones.
     """
+    nothing = Spread(0.0, 0.0)
     places = np.arange(view.x.shape[0])
     if view.lacking is not None:
         places = places[~to_numpy(view.lacking)]
     if places.size < 2:
-        return Spread(0.0, 0.0)
+        return nothing
     places = places[np.linspace(0, places.size - 1, min(places.size, _MOST_ROWS)).astype(np.intp)]
     like = view.x.data if is_sparse(view.x) else view.x
     rows = prepared(view.take(placed_like(places, like)), columns, widths)
     cosines = to_numpy(cosines_of(rows, rows)).astype(np.float64)
-    pairs = places.size * (places.size - 1)
-    cosines -= (cosines.sum() - np.trace(cosines)) / pairs
-    np.fill_diagonal(cosines, 0.0)
-    variance = float(np.sum(cosines**2) / pairs)
+    cosines = cosines[~np.eye(places.size, dtype=bool)]
+    variance = float(np.var(cosines))
     if variance == 0.0:
-        return Spread(0.0, 0.0)
-    return Spread(variance**0.5, max(0.0, 1.0 - _variance_apart(rows, places.size) / variance))
+        return nothing
+    bound = float(np.mean(cosines)) + _USUAL_DEVIATIONS * variance**0.5
+    together = max(0.0, 1.0 - _variance_apart(rows, places.size) / variance)
+    return Spread(float(np.std(bent(cosines, bound))), together, bound)
 
 
 def _variance_apart(rows: Rows, n_rows: int) -> float:
@@ -89,6 +102,23 @@ def _variance_apart(rows: Rows, n_rows: int) -> float:
     length = min(1.0, float(means_squared.sum()))
     crossed = float(np.sum(variances**2) - 2.0 * means_squared @ variances**2 + along**2)
     return 2.0 * (1.0 - length) ** 2 * along + max(crossed, 0.0)
+
+
+def bent(cosines: Array, bound: float) -> Array:
+    """Return cosines of which what is above a bound counts a fifth; they may be overwritten.
+
+    Examples
+    --------
+    >>> bent(np.array([0.2, 0.5, 1.0]), 0.5).round(6)
+    array([0.2, 0.5, 0.6])
+    """
+    if bound >= 1.0:
+        return cosines
+    usual = namespace(cosines).clip(cosines, None, bound)
+    usual *= 1.0 - _BEYOND_USUAL
+    cosines *= _BEYOND_USUAL
+    cosines += usual
+    return cosines
 
 
 def evened(spreads: Sequence[Spread]) -> list[float]:
@@ -111,7 +141,7 @@ def evened(spreads: Sequence[Spread]) -> list[float]:
     >>> [round(factor, 3) for factor in evened([words, noise])]
     [1.0, 0.1]
     """
-    deviations, together = (np.array(values) for values in zip(*spreads, strict=True))
+    deviations, together, _ = (np.array(values) for values in zip(*spreads, strict=True))
     enough = min(_ENOUGH, max(float(together.max()), _HARDLY_ANY))
     trust = np.minimum(together / enough, 1.0)
     trusted = deviations[(trust >= 0.5) & (deviations > 0.0)]
