@@ -225,7 +225,9 @@ def test_a_folder(tmp_path):
         ValueError, match=r"set\.npz: a folder of nothing; expected \.csv, \.tsv or"
     ):
         read_views(folder)
-    with pytest.raises(ValueError, match=r"set\.npz is a folder; expected the name of a file"):
+    with pytest.raises(
+        IsADirectoryError, match=r"set\.npz is a folder; expected the name of a file"
+    ):
         write_views(folder, [np.eye(3)])
 
 

@@ -185,10 +185,6 @@ def write_views(
     """
     path = Path(path)
     write = _WRITERS[_suffix(path, _WRITERS)]
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; expected the name of a file")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"no folder {path.parent} to write {path.name} in")
     name, sample_ids = path.stem, None
     if isinstance(views, Dataset):
         if y is None and class_names is None and views.y is not None:
