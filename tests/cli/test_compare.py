@@ -274,10 +274,16 @@ def test_a_foreign_results_file_is_refused_and_left_alone(data, tmp_path, conten
         (["--methods", "RMKMX"], "no method 'RMKMX'; did you mean RMKMC"),
         (["--methods", ","], "no method is named"),
         (["--repeats", "0"], "expected at least 1"),
-        (["--json", "nowhere/runs.json"], "nowhere/runs.json: the folder does not exist"),
-        (["--results", "nowhere/runs.jsonl"], "the folder does not exist"),
-        (["--report", "nowhere/page.html"], "the folder does not exist"),
-        (["--json", "folder.json"], "is a folder"),
+        (["--json", "nowhere/runs.json"], "nowhere to write runs.json in"),
+        (["--results", "nowhere/runs.jsonl"], "nowhere to write runs.jsonl in"),
+        (["--report", "nowhere/page.html"], "nowhere to write page.html in"),
+        (["--json", "folder.json"], "--json: folder.json is a folder"),
+        (["--json", "."], "--json: . is a folder; expected the name of a file"),
+        (["--report", "."], "--report: . is a folder; expected the name of a file"),
+        (["--results", "."], "--results: . is a folder; expected the name of a file"),
+        (["--json", "-"], "--json - is standard output; expected the name of a file"),
+        (["--report", "-"], "--report - is standard output; expected the name of a file"),
+        (["--results", "-"], "--results - is standard output; expected the name of a file"),
         (["--scaled", "cubes"], "no scaling 'cubes'; expected some of default"),
         (["--time-limit", "0"], "--time-limit 0.0; expected a number above 0"),
         (["--jobs", "0"], "expected at least 1"),
@@ -286,9 +292,24 @@ def test_a_foreign_results_file_is_refused_and_left_alone(data, tmp_path, conten
 def test_bad_options(data, args, message, monkeypatch):
     monkeypatch.chdir(data.parent)
     (data.parent / "folder.json").mkdir()
+    before = sorted(data.parent.iterdir())
     result = run(data, *args)
     assert result.exit_code == 2
     assert message in result.stderr
+    assert sorted(data.parent.iterdir()) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize("option", ["--json", "--report", "--results"])
+def test_a_named_pipe_is_refused_before_anyone_waits_for_it(data, tmp_path, option):
+    # as a program of its own: one that waits would never return
+    os.mkfifo(tmp_path / "pipe")
+    command = [sys.executable, "-m", "manyview", "compare", data, option, tmp_path / "pipe"]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert re.fullmatch(
+        rf"manyview: error: {option}: .*pipe is not a regular file; .*\n", done.stderr
+    )
 
 
 def test_bad_limits_of_the_paper_are_told_by_their_names():

@@ -165,6 +165,15 @@ def test_labels_and_features_cannot_both_go_to_standard_output(data: Path) -> No
     assert_refused(run_fit(data, "-", "--explain", "-"), "--explain are both standard output")
 
 
+@pytest.mark.parametrize("option", ["--model", "--checkpoint"])
+def test_what_is_no_text_cannot_go_to_standard_output(
+    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
+    message = f"{option} - is standard output; expected the name of a file"
+    assert_refused(run_fit(data, out, option, "-"), message)
+
+
 def test_names_that_csv_and_utf8_cannot_hold_as_they_are(tmp_path: Path, out: Path) -> None:
     views, _ = make_views(60, 3, (4, 4), random_state=0)
     odd = ['a,"b"', "line\nbreak", "carriage\rreturn", "half \ud83d"]

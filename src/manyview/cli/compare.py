@@ -15,7 +15,7 @@ from manyview.atomic import whole_file
 from manyview.cli.errors import InterruptionError
 from manyview.cli.live import shown_progress
 from manyview.cli.named_data import find_dataset
-from manyview.cli.outputs import REPORT_MARK, check_file, refuse_another
+from manyview.cli.outputs import REPORT_MARK, check_target, refuse_another
 from manyview.cli.tables import new_console, plus_minus, print_parts, table
 from manyview.experiment import (
     METHODS,
@@ -61,11 +61,13 @@ class Outputs:
 
     def check(self) -> None:
         """Refuse what cannot be written, or would replace something else, before any work."""
-        # those that the caller named come first: an error names them, not one made of them
-        paths = [path for path in (self.json, self.report, self.runs_file()) if path is not None]
-        for path in paths:
-            check_file(path)
-        if len({path.resolve() for path in paths}) < len(paths):
+        named = {"--json": self.json, "--report": self.report}
+        places = [check_target(path, option) for option, path in named.items() if path is not None]
+        # only a file has a name from which that of another can be made
+        runs = self.runs_file()
+        if runs is not None:
+            places.append(check_target(runs, "--results"))
+        if len(set(places)) < len(places):
             raise ValueError("--results, --json and --report must name different files")
         refuse_another(self.json, b'{\n "manyview"', "the JSON file of a comparison")
         refuse_another(self.report, REPORT_MARK, "a report")

@@ -68,8 +68,6 @@ def fit_file(
     targets = {"--out": out, "--explain": explain, "--model": saved, "--checkpoint": kept}
     sources = [("data", path) for path in sources_of(data)]
     check_targets(sources, targets, written=("--out", "--explain", "--model"), force=force)
-    if saved == STDOUT:
-        raise ValueError("--model - would write a model to standard output; expected a file")
     dataset = find_dataset(data, classes=classes, id_column=id_column)
     notes = new_console(stderr=True)
     if not quiet:
