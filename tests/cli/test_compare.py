@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -184,6 +185,52 @@ def test_an_interrupt_tells_what_is_kept(data, tmp_path):
     assert process.returncode == 130
     assert "the same command goes on from there" in told
     assert "Traceback" not in told
+
+
+def interrupt(*args, **options):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_before_the_runs_leaves_nothing(data, tmp_path, monkeypatch):
+    kept = tmp_path / "runs.jsonl"
+    monkeypatch.setattr("manyview.cli.compare.find_dataset", interrupt)
+    result = run(data, "--results", kept)
+    assert result.exit_code == 130
+    assert result.stderr.strip() == "manyview: interrupted: nothing was written"
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize("at", ["summarise", "print_parts", "_write_json"])
+def test_an_interrupt_after_the_runs_tells_where_they_are(data, tmp_path, monkeypatch, at):
+    monkeypatch.setattr(f"manyview.cli.compare.{at}", interrupt)
+    kept = tmp_path / "runs.jsonl"
+    options = ("--methods", "RMKMC", "--repeats", 1, "--jobs", 1, "--quiet")
+    result = run(data, *options, "--json", tmp_path / "runs.json")
+    assert result.exit_code == 130
+    assert f"interrupted: finished runs are kept in {kept}" in result.stderr
+    assert len(read_runs(kept)) == 1
+
+
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [
+        ("find_dataset", "nothing was written"),
+        ("reproduce", "finished runs are kept in {out}; the same command goes on from there"),
+        (
+            "comparison_table",
+            "finished runs are kept in {out}; the same command goes on from there",
+        ),
+    ],
+)
+def test_an_interrupt_of_the_paper_tells_what_is_kept(data, tmp_path, monkeypatch, at, told):
+    out = tmp_path / "paper"
+    monkeypatch.setattr("manyview.cli.paper.reproduce", lambda *args, **options: Mock(rows=[]))
+    monkeypatch.setattr(f"manyview.cli.paper.{at}", interrupt)
+    command = ["paper", "--out", out, "--data", data, "--no-times", "--quiet"]
+    result = CliRunner().invoke(app, [*map(str, command)])
+    assert result.exit_code == 130
+    assert result.stderr.strip() == f"manyview: interrupted: {told.format(out=out)}"
+    assert out.exists() is (at != "find_dataset")
 
 
 @pytest.mark.parametrize("group", [False, True], ids=["of the command", "of a terminal"])

@@ -324,7 +324,7 @@ def test_an_interrupt_before_the_sweeps_leaves_nothing(
     monkeypatch.setattr("manyview.cli.fit.find_dataset", interrupt)
     result = run_fit(data, out)
     assert result.exit_code == 130
-    assert result.stderr.strip() == "manyview: interrupted: no labels were made"
+    assert result.stderr.strip() == "manyview: interrupted: nothing was written"
     assert not out.exists()
 
 

@@ -101,6 +101,19 @@ def test_labels_are_there_where_the_model_cannot_be_written(
     assert len(clusters_in(out.read_text())) == N_SAMPLES
 
 
+def test_an_interrupt_tells_of_what_is_written_by_then(
+    data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*args: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manyview.cli.fit.write_model", interrupt)
+    result = run_fit(data, out, "--model", tmp_path / "some.model", "--quiet")
+    assert result.exit_code == 130
+    assert result.stderr == f"manyview: interrupted: written so far: {out}\n"
+    assert out.exists()
+
+
 def test_the_checkpoint_never_is_the_data(data: Path, out: Path) -> None:
     before = data.read_bytes()
     refused = run_fit(data, out, "--checkpoint", data)

@@ -30,7 +30,7 @@ from manyview.experiment import (
     summarise,
 )
 
-__all__ = ["Outputs", "compare_files", "comparison_table", "methods_named"]
+__all__ = ["Outputs", "compare_files", "comparison_table", "methods_named", "told_on_interrupt"]
 
 
 @dataclass(frozen=True)
@@ -119,36 +119,35 @@ def compare_files(
     outputs.check()
     datasets = [find_dataset(name, classes=classes, id_column=id_column) for name in data]
     kept = outputs.runs_file()
-    with (
-        _told_on_interrupt(kept),
-        nullcontext() if kept is None else ResultsFile(kept) as results,
-        shown_progress(shown=not quiet) as listener,
-    ):
-        runs = compare(
-            chosen,
-            datasets,
-            repeats=repeats,
-            tune=tune,
-            preprocessings=preprocessings,
-            n_jobs=n_jobs,
-            n_threads=n_threads,
-            limits=limits,
-            results=results,
-            listener=listener,
-        )
-    rows = summarise(runs)
-    tables = [comparison_table(dataset.name, rows) for dataset in datasets]
-    errors = [f"{r.title} on {r.data}: {e}" for r in rows for e in r.errors]
-    try:
-        print_parts(new_console(), *tables, *_notes(rows), *ranking_tables(rows), *errors)
-    finally:  # also where nobody reads the tables any more
-        if outputs.json is not None:
-            _write_json(outputs.json, runs)
-        if outputs.report is not None:
-            from manyview.report import write_report  # plotly takes a while to import
+    with told_on_interrupt(kept):
+        with (
+            nullcontext() if kept is None else ResultsFile(kept) as results,
+            shown_progress(shown=not quiet) as listener,
+        ):
+            runs = compare(
+                chosen,
+                datasets,
+                repeats=repeats,
+                tune=tune,
+                preprocessings=preprocessings,
+                n_jobs=n_jobs,
+                n_threads=n_threads,
+                limits=limits,
+                results=results,
+                listener=listener,
+            )
+        rows = summarise(runs)
+        tables = [comparison_table(dataset.name, rows) for dataset in datasets]
+        errors = [f"{r.title} on {r.data}: {e}" for r in rows for e in r.errors]
+        try:
+            print_parts(new_console(), *tables, *_notes(rows), *ranking_tables(rows), *errors)
+        finally:  # also where nobody reads the tables any more
+            if outputs.json is not None:
+                _write_json(outputs.json, runs)
+            if outputs.report is not None:
+                from manyview.report import write_report  # plotly takes a while to import
 
-            sessions = results.sessions if results else None
-            with _told_on_interrupt(kept):
+                sessions = results.sessions if results else None
                 write_report(outputs.report, runs, datasets, sessions=sessions)
     if not any(row.n_runs for row in rows):
         raise ValueError("every run failed, for the reasons above")
@@ -165,7 +164,8 @@ def methods_named(names: str) -> list[Method]:
 
 
 @contextmanager
-def _told_on_interrupt(kept: Path | None) -> Iterator[None]:
+def told_on_interrupt(kept: Path | None) -> Iterator[None]:
+    """Tell whoever interrupts a comparison where its finished runs are kept; None for nowhere."""
     try:
         yield
     except KeyboardInterrupt:

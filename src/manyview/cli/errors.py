@@ -68,7 +68,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
         _say("error", _told_of_usage(error))
         return BAD_INPUT
     if result == INTERRUPTED:
-        _say("interrupted", "no labels were made")
+        _say("interrupted", "nothing was written")
     return result if isinstance(result, int) else 0
 
 

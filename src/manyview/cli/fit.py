@@ -7,6 +7,7 @@ from pathlib import Path
 from time import perf_counter
 
 from manyview import MMC, write_model
+from manyview.cli.errors import InterruptionError
 from manyview.cli.named_data import find_dataset, sources_of
 from manyview.cli.outputs import (
     STDOUT,
@@ -85,9 +86,15 @@ def fit_file(
     # standard output last: who reads it may leave early
     for what in sorted(writers, key=lambda what: writers[what][0] == STDOUT):
         path, write = writers[what]
-        if path is not None:
-            written[what] = place = unoccupied(path, force=force)
+        if path is None:
+            continue
+        place = unoccupied(path, force=force)
+        try:
             write(place)
+        except KeyboardInterrupt:
+            done = ", ".join(told for _, told in about_files(written)) or "nothing"
+            raise InterruptionError(f"written so far: {done}") from None
+        written[what] = place
     if not quiet:
         notes.print()
         taken = STDOUT in (out, explain)
