@@ -199,18 +199,6 @@ def test_names_that_csv_and_utf8_cannot_hold_as_they_are(tmp_path: Path, out: Pa
     assert {row[3] for row in rows} == {*odd[:3], "half ?"}
 
 
-def test_a_reader_that_leaves_early_does_not_cost_the_other_file(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def closed(*_: object) -> NoReturn:
-        raise BrokenPipeError
-
-    monkeypatch.setattr("manyview.cli.fit.write_labels", closed)
-    features = tmp_path / "features.csv"
-    assert run_fit(data, "-", "--explain", features).exit_code != 0
-    assert features.exists()
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [

@@ -139,16 +139,14 @@ def compare_files(
         rows = summarise(runs)
         tables = [comparison_table(dataset.name, rows) for dataset in datasets]
         errors = [f"{r.title} on {r.data}: {e}" for r in rows for e in r.errors]
-        try:
-            print_parts(new_console(), *tables, *_notes(rows), *ranking_tables(rows), *errors)
-        finally:  # also where nobody reads the tables any more
-            if outputs.json is not None:
-                _write_json(outputs.json, runs)
-            if outputs.report is not None:
-                from manyview.report import write_report  # plotly takes a while to import
+        print_parts(new_console(), *tables, *_notes(rows), *ranking_tables(rows), *errors)
+        if outputs.json is not None:
+            _write_json(outputs.json, runs)
+        if outputs.report is not None:
+            from manyview.report import write_report  # plotly takes a while to import
 
-                sessions = results.sessions if results else None
-                write_report(outputs.report, runs, datasets, sessions=sessions)
+            sessions = results.sessions if results else None
+            write_report(outputs.report, runs, datasets, sessions=sessions)
     if not any(row.n_runs for row in rows):
         raise ValueError("every run failed, for the reasons above")
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from manyview.cli.streams import readers_may_leave
 from manyview.exceptions import InterruptWarning
 
 __all__ = ["BAD_INPUT", "INTERRUPTED", "Commands", "InterruptionError"]
@@ -35,10 +34,8 @@ class Commands(TyperGroup):
             args = ["--help"]
         options["standalone_mode"] = False
         signal.signal(signal.SIGTERM, _interrupt)
-        if sys.stderr is None:  # closed by the caller, who wants to hear of nothing
-            sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the end
         run = super().main
-        with _warnings_as_lines() as said:
+        with readers_may_leave(), _warnings_as_lines() as said:
             code = _exit_code(lambda: run(args, *rest, **options))
         if any(isinstance(message, InterruptWarning) for message in said):
             code = code or INTERRUPTED  # what is written is not what was asked for

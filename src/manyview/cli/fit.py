@@ -83,7 +83,7 @@ def fit_file(
         "model": (saved, lambda path: write_model(path, model)),
     }
     written: dict[str, Path | None] = dict.fromkeys(writers)
-    # standard output last: who reads it may leave early
+    # standard output last: who reads it may keep us waiting
     for what in sorted(writers, key=lambda what: writers[what][0] == STDOUT):
         path, write = writers[what]
         if path is None:
