@@ -61,3 +61,27 @@ def test_a_comparison_that_nobody_reads_is_written(data: Path, tmp_path: Path, u
     done = subprocess.run(command(data, "compare", data, *options), stdout=unread, stderr=unread)
     assert done.returncode == 0
     assert len(json.loads(out.read_text())["runs"]) == 1
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the shell that closes it is POSIX's")
+def test_closed_standard_output_takes_no_labels(data: Path, tmp_path: Path) -> None:
+    closed = ["sh", "-c", 'exec "$@" >&-', "sh"]
+    told = [*closed, *command(data, *FIT, "--quiet", "--out", "-")]
+    done = subprocess.run(told, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr == (
+        "manyview: error: --out - is standard output, which is closed; expected a file\n"
+    )
+    told = [*closed, *command(data, *FIT, "--quiet")]
+    assert subprocess.run(told, cwd=tmp_path).returncode == 0
+    assert len(clusters_in((tmp_path / "labels.csv").read_text())) == N_SAMPLES
+
+
+@pytest.mark.skipif(os.name != "posix", reason="the shell that closes it is POSIX's")
+def test_a_comparison_needs_no_standard_output(data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "runs.json"
+    options = ("--methods", "RMKMC", "--repeats", 2, "--jobs", 1, "--quiet", "--json", out)
+    told = ["sh", "-c", 'exec "$@" >&-', "sh", *command(data, "compare", data, *options)]
+    done = subprocess.run(told, stderr=subprocess.PIPE)
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert len(json.loads(out.read_text())["runs"]) == 2

@@ -59,6 +59,8 @@ def check_targets(
     printed = [option for option in _PRINTABLE if given.get(option) == STDOUT]
     if len(printed) > 1:
         raise ValueError(f"{' and '.join(printed)} are both standard output; expected one of them")
+    if printed and sys.__stdout__ is None:
+        raise ValueError(f"{printed[0]} - is standard output, which is closed; expected a file")
     files = {
         option: check_target(path, option)
         for option, path in given.items()
