@@ -13,7 +13,7 @@ import numpy as np
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.folder import read_folder
 from manyview.datasets.h5mu import read_h5mu
-from manyview.datasets.join import SAMPLES
+from manyview.datasets.join import SAMPLES, check_ids
 from manyview.datasets.labels import encode_labels
 from manyview.datasets.matlab import read_matlab, write_matlab
 from manyview.datasets.native import read_native, write_native
@@ -194,6 +194,8 @@ def write_views(
     index = first_index(views)
     if sample_ids is None and index is not None and not _counts(index):
         sample_ids = np.asarray([str(sample) for sample in index], dtype=np.str_)
+    if sample_ids is not None:
+        check_ids("the ids of samples", sample_ids)
     if checked.place != "numpy":
         raise TypeError(
             f"received views of {checked.place}; expected NumPy or SciPy arrays, or DataFrames: "
