@@ -92,7 +92,9 @@ def _told(error: Exception) -> str:
 def _told_of_usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
     hint = f" (see '{context.command_path} --help')" if context else ""
-    return str(error.format_message()).rstrip(".") + _received(error) + hint
+    # the kind of error is named by newer versions of typer, as their checks know it
+    message = str(error.format_message()).replace(": Value error, ", ": ", 1)
+    return message.rstrip(".") + _received(error) + hint
 
 
 def _received(error: Any) -> str:
