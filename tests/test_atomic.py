@@ -74,3 +74,28 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
         file.write(b"x")
     (tmp_path / "plain").write_bytes(b"x")
     assert (tmp_path / "file").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize("linked", [False, True])
+def test_what_is_no_file_is_refused_and_stays(tmp_path, linked):
+    pipe = path = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    if linked:
+        path = tmp_path / "link"
+        path.symlink_to(pipe)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(OSError, match=rf"{path.name} is not a regular file"), whole_file(path):
+        pytest.fail("writing began")
+    assert pipe.is_fifo()
+    assert path.is_symlink() is linked
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_place_where_no_file_can_be_is_told_before_writing_begins(tmp_path):
+    with pytest.raises(IsADirectoryError, match="is a folder"), whole_file(tmp_path):
+        pytest.fail("writing began")
+    missing = tmp_path / "missing" / "file"
+    with pytest.raises(FileNotFoundError, match=r"no folder .*missing"), whole_file(missing):
+        pytest.fail("writing began")
+    assert not list(tmp_path.iterdir())

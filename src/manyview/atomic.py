@@ -9,7 +9,37 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-__all__ = ["whole_file"]
+__all__ = ["file_place", "whole_file"]
+
+
+def file_place(path: Path) -> Path:
+    """Return the place of a file that is to be written: `path`, or what it links to.
+
+    Raises
+    ------
+    OSError
+        If there is no folder for it, or something other than a file in its place.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file_place(Path(folder) / "missing" / "greeting")
+    Traceback (most recent call last):
+    FileNotFoundError: no folder ...missing to write greeting in
+    """
+    try:
+        place = path.resolve()
+    except RuntimeError as error:  # of some versions of Python
+        raise OSError(f"{path}: links go round in circles") from error
+    if path.is_dir():
+        raise IsADirectoryError(f"{path} is a folder; expected the name of a file")
+    # a file that takes the place of a device or of a named pipe ends it
+    if path.exists() and not path.is_file():
+        raise OSError(f"{path} is not a regular file; expected the name of a file")
+    if not place.parent.is_dir():
+        raise FileNotFoundError(f"no folder {place.parent} to write {path.name} in")
+    return place
 
 
 @contextmanager
@@ -23,7 +53,7 @@ def whole_file(
     Parameters
     ----------
     path : Path
-        The file to replace.
+        The file to replace; see :func:`file_place`.
     sync : bool
         Whether the file is forced to the disk before it takes the place, and its folder after, so
         that a whole file is there also after the system has crashed.
@@ -43,7 +73,7 @@ def whole_file(
     >>> folder.cleanup()
     """
     # through a link, the file that it points to is replaced and the link stays
-    target = path.resolve()
+    target = file_place(path)
     # only within a folder is the replacement atomic; open() honours the umask, mkstemp does not
     if temporary is None:
         temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -186,6 +187,52 @@ def test_an_interrupt_tells_what_is_kept(data, tmp_path):
     assert "Traceback" not in told
 
 
+def interrupt(*args, **options):
+    raise KeyboardInterrupt
+
+
+def test_an_interrupt_before_the_runs_leaves_nothing(data, tmp_path, monkeypatch):
+    kept = tmp_path / "runs.jsonl"
+    monkeypatch.setattr("manyview.cli.compare.find_dataset", interrupt)
+    result = run(data, "--results", kept)
+    assert result.exit_code == 130
+    assert result.stderr.strip() == "manyview: interrupted: nothing was written"
+    assert not kept.exists()
+
+
+@pytest.mark.parametrize("at", ["summarise", "print_parts", "_write_json"])
+def test_an_interrupt_after_the_runs_tells_where_they_are(data, tmp_path, monkeypatch, at):
+    monkeypatch.setattr(f"manyview.cli.compare.{at}", interrupt)
+    kept = tmp_path / "runs.jsonl"
+    options = ("--methods", "RMKMC", "--repeats", 1, "--jobs", 1, "--quiet")
+    result = run(data, *options, "--json", tmp_path / "runs.json")
+    assert result.exit_code == 130
+    assert f"interrupted: finished runs are kept in {kept}" in result.stderr
+    assert len(read_runs(kept)) == 1
+
+
+@pytest.mark.parametrize(
+    ("at", "told"),
+    [
+        ("find_dataset", "nothing was written"),
+        ("reproduce", "finished runs are kept in {out}; the same command goes on from there"),
+        (
+            "comparison_table",
+            "finished runs are kept in {out}; the same command goes on from there",
+        ),
+    ],
+)
+def test_an_interrupt_of_the_paper_tells_what_is_kept(data, tmp_path, monkeypatch, at, told):
+    out = tmp_path / "paper"
+    monkeypatch.setattr("manyview.cli.paper.reproduce", lambda *args, **options: Mock(rows=[]))
+    monkeypatch.setattr(f"manyview.cli.paper.{at}", interrupt)
+    command = ["paper", "--out", out, "--data", data, "--no-times", "--quiet"]
+    result = CliRunner().invoke(app, [*map(str, command)])
+    assert result.exit_code == 130
+    assert result.stderr.strip() == f"manyview: interrupted: {told.format(out=out)}"
+    assert out.exists() is (at != "find_dataset")
+
+
 @pytest.mark.parametrize("group", [False, True], ids=["of the command", "of a terminal"])
 @pytest.mark.parametrize("seconds", [0.0, 0.5])
 def test_an_interrupt_while_processes_start_is_a_line(tmp_path, group, seconds):
@@ -274,10 +321,16 @@ def test_a_foreign_results_file_is_refused_and_left_alone(data, tmp_path, conten
         (["--methods", "RMKMX"], "no method 'RMKMX'; did you mean RMKMC"),
         (["--methods", ","], "no method is named"),
         (["--repeats", "0"], "expected at least 1"),
-        (["--json", "nowhere/runs.json"], "nowhere/runs.json: the folder does not exist"),
-        (["--results", "nowhere/runs.jsonl"], "the folder does not exist"),
-        (["--report", "nowhere/page.html"], "the folder does not exist"),
-        (["--json", "folder.json"], "is a folder"),
+        (["--json", "nowhere/runs.json"], "nowhere to write runs.json in"),
+        (["--results", "nowhere/runs.jsonl"], "nowhere to write runs.jsonl in"),
+        (["--report", "nowhere/page.html"], "nowhere to write page.html in"),
+        (["--json", "folder.json"], "--json: folder.json is a folder"),
+        (["--json", "."], "--json: . is a folder; expected the name of a file"),
+        (["--report", "."], "--report: . is a folder; expected the name of a file"),
+        (["--results", "."], "--results: . is a folder; expected the name of a file"),
+        (["--json", "-"], "--json - is standard output; expected the name of a file"),
+        (["--report", "-"], "--report - is standard output; expected the name of a file"),
+        (["--results", "-"], "--results - is standard output; expected the name of a file"),
         (["--scaled", "cubes"], "no scaling 'cubes'; expected some of default"),
         (["--time-limit", "0"], "--time-limit 0.0; expected a number above 0"),
         (["--jobs", "0"], "expected at least 1"),
@@ -286,9 +339,24 @@ def test_a_foreign_results_file_is_refused_and_left_alone(data, tmp_path, conten
 def test_bad_options(data, args, message, monkeypatch):
     monkeypatch.chdir(data.parent)
     (data.parent / "folder.json").mkdir()
+    before = sorted(data.parent.iterdir())
     result = run(data, *args)
     assert result.exit_code == 2
     assert message in result.stderr
+    assert sorted(data.parent.iterdir()) == before
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
+@pytest.mark.parametrize("option", ["--json", "--report", "--results"])
+def test_a_named_pipe_is_refused_before_anyone_waits_for_it(data, tmp_path, option):
+    # as a program of its own: one that waits would never return
+    os.mkfifo(tmp_path / "pipe")
+    command = [sys.executable, "-m", "manyview", "compare", data, option, tmp_path / "pipe"]
+    done = subprocess.run([*map(str, command)], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert re.fullmatch(
+        rf"manyview: error: {option}: .*pipe is not a regular file; .*\n", done.stderr
+    )
 
 
 def test_bad_limits_of_the_paper_are_told_by_their_names():

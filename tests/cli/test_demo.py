@@ -2,8 +2,11 @@
 
 import re
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
+
+from manyview import MMC
 
 from .command import assert_refused, plain, refuses, run
 
@@ -39,13 +42,33 @@ def test_demo_compares_the_methods_on_digits(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "message"),
-    [("missing/page.html", r"missing/page\.html: the folder does not exist"), (".", "is a folder")],
+    [
+        ("missing/page.html", r"--report: no folder .*missing to write page\.html in"),
+        (".", "--report: .* is a folder"),
+        ("-", "--report - is standard output; expected the name of a file"),
+    ],
 )
 def test_demo_refuses_a_bad_target_before_work_begins(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
 ) -> None:
     monkeypatch.setattr("manyview.cli.demo.load_digits_views", refuses)
-    assert_refused(run("demo", "--report", tmp_path / name), message)
+    monkeypatch.chdir(tmp_path)
+    assert_refused(run("demo", "--report", name), message)
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_interrupt_of_the_demo_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*args: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(MMC, "fit", interrupt)
+    monkeypatch.setattr("manyview.cli.demo.compare", lambda *args, **options: [])
+    result = run("demo", "--report", tmp_path / "page.html")
+    assert result.exit_code == 130
+    assert result.stderr.splitlines()[-1] == "manyview: interrupted: nothing was written"
+    assert not list(tmp_path.iterdir())
 
 
 def test_demo_replaces_an_older_report_and_nothing_else(

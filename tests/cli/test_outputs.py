@@ -101,6 +101,19 @@ def test_labels_are_there_where_the_model_cannot_be_written(
     assert len(clusters_in(out.read_text())) == N_SAMPLES
 
 
+def test_an_interrupt_tells_of_what_is_written_by_then(
+    data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*args: Any) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manyview.cli.fit.write_model", interrupt)
+    result = run_fit(data, out, "--model", tmp_path / "some.model", "--quiet")
+    assert result.exit_code == 130
+    assert result.stderr == f"manyview: interrupted: written so far: {out}\n"
+    assert out.exists()
+
+
 def test_the_checkpoint_never_is_the_data(data: Path, out: Path) -> None:
     before = data.read_bytes()
     refused = run_fit(data, out, "--checkpoint", data)
@@ -165,6 +178,15 @@ def test_labels_and_features_cannot_both_go_to_standard_output(data: Path) -> No
     assert_refused(run_fit(data, "-", "--explain", "-"), "--explain are both standard output")
 
 
+@pytest.mark.parametrize("option", ["--model", "--checkpoint"])
+def test_what_is_no_text_cannot_go_to_standard_output(
+    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
+    message = f"{option} - is standard output; expected the name of a file"
+    assert_refused(run_fit(data, out, option, "-"), message)
+
+
 def test_names_that_csv_and_utf8_cannot_hold_as_they_are(tmp_path: Path, out: Path) -> None:
     views, _ = make_views(60, 3, (4, 4), random_state=0)
     odd = ['a,"b"', "line\nbreak", "carriage\rreturn", "half \ud83d"]
@@ -175,18 +197,6 @@ def test_names_that_csv_and_utf8_cannot_hold_as_they_are(tmp_path: Path, out: Pa
         columns, *rows = csv.reader(file)
     assert {len(row) for row in rows} == {len(columns)} == {6}
     assert {row[3] for row in rows} == {*odd[:3], "half ?"}
-
-
-def test_a_reader_that_leaves_early_does_not_cost_the_other_file(
-    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def closed(*_: object) -> NoReturn:
-        raise BrokenPipeError
-
-    monkeypatch.setattr("manyview.cli.fit.write_labels", closed)
-    features = tmp_path / "features.csv"
-    assert run_fit(data, "-", "--explain", features).exit_code != 0
-    assert features.exists()
 
 
 @pytest.mark.parametrize(

@@ -44,6 +44,9 @@ def test_names_that_are_positions_are_no_names(view_names):
         ),
         ({"present": np.ones((3, 3))}, r"present has shape \(3, 3\)"),
         ({"labels": [0, 1]}, "expected one for each of 3 samples"),
+        ({"sample_ids": np.array(["a", "b"])}, "expected one for each of 3 samples"),
+        ({"sample_ids": np.array(["a", "b", "a"])}, "id 'a' is in row 1 and in row 3"),
+        ({"sample_ids": np.array(["a", "", "c"])}, "row 2 has no id"),
     ],
 )
 def test_parts_that_do_not_fit(parts, message):

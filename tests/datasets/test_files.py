@@ -197,6 +197,16 @@ def test_the_index_of_frames_is_kept(tmp_path):
     assert read_views(tmp_path / "counted.npz").sample_ids is None
 
 
+@pytest.mark.parametrize("suffix", [".npz", ".mat"])
+def test_what_could_not_be_read_for_its_ids_is_not_written(tmp_path, suffix):
+    frame = pd.DataFrame({"x": [1.0, 2.0, 4.0]}, index=["a", "b", "a"])
+    message = r"id 'a' is in row 1 and in row 3; expected one row a sample"
+    for views in ([frame], Dataset(as_views([frame]), sample_ids=np.array(["a", "b", "a"]))):
+        with pytest.raises(ValueError, match=message):
+            write_views(tmp_path / f"set{suffix}", views)
+    assert not list(tmp_path.iterdir())
+
+
 def test_class_names_need_labels(tmp_path):
     with pytest.raises(ValueError, match="received class_names without y"):
         write_views(tmp_path / "set.npz", [np.eye(3)], class_names=["a"])
@@ -225,7 +235,9 @@ def test_a_folder(tmp_path):
         ValueError, match=r"set\.npz: a folder of nothing; expected \.csv, \.tsv or"
     ):
         read_views(folder)
-    with pytest.raises(ValueError, match=r"set\.npz is a folder; expected the name of a file"):
+    with pytest.raises(
+        IsADirectoryError, match=r"set\.npz is a folder; expected the name of a file"
+    ):
         write_views(folder, [np.eye(3)])
 
 

@@ -184,6 +184,7 @@ class TestIds:
         ("id,x\na,1\nb,\n", "text.csv: column 'x' is empty for id 'b'; expected a number"),
         ("id,x\na,1,5\n", "text.csv: "),
         ("id,x,x\na,1,5\n", "text.csv has more than one column 'x'"),
+        ("id,x, x\na,1,5\n", "text.csv has more than one column 'x'"),
         ("id,x\na,inf\nb,1\n", "view 'text' holds infinity"),
         (b"id,caf\xe9\na,1\n", "text.csv: not UTF-8 .*save it as CSV in UTF-8"),
         (b"\x00\x01\x02\x03", "set: "),
@@ -254,6 +255,19 @@ def test_quotes_and_marks_of_order(folder):
     data = read_views(made)
     assert data.sample_ids.tolist() == ["a\nb", "c"]
     assert data.views.feature_names[0].tolist() == ["one, two"]
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [("csv", ","), ("tsv", "\t")])
+def test_blanks_around_the_names_of_columns_are_no_part_of_them(folder, suffix, mark):
+    files = {
+        f"text__{suffix}": " id, red hue , on\nb, 1,true\na, 2,false\n".replace(",", mark),
+        f"labels__{suffix}": "id, kind, label\na,x,cat\nb,y,dog\n".replace(",", mark),
+    }
+    data = read_views(folder(**files), labels="kind")
+    assert data.views.feature_names[0].tolist() == ["red hue", "on"]
+    assert data.sample_ids.tolist() == ["b", "a"]
+    assert data.class_names[data.y].tolist() == ["y", "x"]
+    np.testing.assert_array_equal(data.views["text"], [[1, 1], [2, 0]])
 
 
 def test_ids_and_presence_outlive_other_formats(folder, tmp_path):

@@ -130,6 +130,11 @@ def test_names_may_be_bytes(parts, read):
         ({"y": np.array([0, 1])}, "labels have shape (2,); expected one for each of 3"),
         ({"y": np.array([0, 1, 2])}, "labels run from 0 to 2; with the names of 2 classes"),
         ({"y": np.array([0, np.nan, 1])}, "the label of sample 1 is nan"),
+        (
+            {"sample_ids": np.array(["a", "b", "a"])},
+            "id 'a' is in row 1 and in row 3; expected one",
+        ),
+        ({"doc_ids": np.array([7, 7, 8])}, "id '7' is in row 1 and in row 2; expected one row"),
         ({"present": np.ones((2, 2), bool)}, "present has shape (2, 2)"),
         ({"present": np.zeros((3, 2), bool)}, "sample 0 is present in no view"),
     ],

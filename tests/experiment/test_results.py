@@ -1,4 +1,5 @@
 import json
+import socket
 from dataclasses import replace
 
 import pytest
@@ -110,6 +111,16 @@ def test_another_file_is_refused_and_left_alone(path, content):
     with pytest.raises(ValueError, match="is not a results file of manyview"), ResultsFile(path):
         pass
     assert path.read_text() == content
+
+
+@pytest.mark.skipif(not hasattr(socket, "AF_UNIX"), reason="no sockets of this kind here")
+def test_what_is_no_file_is_told_by_name(path, monkeypatch):
+    monkeypatch.chdir(path.parent)  # the names of sockets are short
+    with socket.socket(socket.AF_UNIX) as made:
+        made.bind(path.name)
+        with pytest.raises(OSError, match=r"runs\.jsonl is not a regular file"):
+            ResultsFile(path).__enter__()
+    assert path.is_socket()
 
 
 def test_an_empty_file_is_taken(path):

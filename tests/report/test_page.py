@@ -199,7 +199,7 @@ def test_where_it_cannot_be_written_no_fit_is_begun(tmp_path, plain, runs_of, mo
     with pytest.raises(FileNotFoundError):
         write_report(tmp_path / "no" / "r.html", runs_of(plain), [plain])
     (tmp_path / "file").touch()
-    with pytest.raises(NotADirectoryError):
+    with pytest.raises(FileNotFoundError, match="no folder"):
         write_report(tmp_path / "file" / "r.html", runs_of(plain), [plain])
     with pytest.raises(IsADirectoryError):
         write_report(tmp_path, runs_of(plain), [plain])

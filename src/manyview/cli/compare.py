@@ -15,7 +15,7 @@ from manyview.atomic import whole_file
 from manyview.cli.errors import InterruptionError
 from manyview.cli.live import shown_progress
 from manyview.cli.named_data import find_dataset
-from manyview.cli.outputs import REPORT_MARK, check_file, refuse_another
+from manyview.cli.outputs import REPORT_MARK, check_target, refuse_another
 from manyview.cli.tables import new_console, plus_minus, print_parts, table
 from manyview.experiment import (
     METHODS,
@@ -30,7 +30,7 @@ from manyview.experiment import (
     summarise,
 )
 
-__all__ = ["Outputs", "compare_files", "comparison_table", "methods_named"]
+__all__ = ["Outputs", "compare_files", "comparison_table", "methods_named", "told_on_interrupt"]
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,13 @@ class Outputs:
 
     def check(self) -> None:
         """Refuse what cannot be written, or would replace something else, before any work."""
-        # those that the caller named come first: an error names them, not one made of them
-        paths = [path for path in (self.json, self.report, self.runs_file()) if path is not None]
-        for path in paths:
-            check_file(path)
-        if len({path.resolve() for path in paths}) < len(paths):
+        named = {"--json": self.json, "--report": self.report}
+        places = [check_target(path, option) for option, path in named.items() if path is not None]
+        # only a file has a name from which that of another can be made
+        runs = self.runs_file()
+        if runs is not None:
+            places.append(check_target(runs, "--results"))
+        if len(set(places)) < len(places):
             raise ValueError("--results, --json and --report must name different files")
         refuse_another(self.json, b'{\n "manyview"', "the JSON file of a comparison")
         refuse_another(self.report, REPORT_MARK, "a report")
@@ -117,37 +119,34 @@ def compare_files(
     outputs.check()
     datasets = [find_dataset(name, classes=classes, id_column=id_column) for name in data]
     kept = outputs.runs_file()
-    with (
-        _told_on_interrupt(kept),
-        nullcontext() if kept is None else ResultsFile(kept) as results,
-        shown_progress(shown=not quiet) as listener,
-    ):
-        runs = compare(
-            chosen,
-            datasets,
-            repeats=repeats,
-            tune=tune,
-            preprocessings=preprocessings,
-            n_jobs=n_jobs,
-            n_threads=n_threads,
-            limits=limits,
-            results=results,
-            listener=listener,
-        )
-    rows = summarise(runs)
-    tables = [comparison_table(dataset.name, rows) for dataset in datasets]
-    errors = [f"{r.title} on {r.data}: {e}" for r in rows for e in r.errors]
-    try:
+    with told_on_interrupt(kept):
+        with (
+            nullcontext() if kept is None else ResultsFile(kept) as results,
+            shown_progress(shown=not quiet) as listener,
+        ):
+            runs = compare(
+                chosen,
+                datasets,
+                repeats=repeats,
+                tune=tune,
+                preprocessings=preprocessings,
+                n_jobs=n_jobs,
+                n_threads=n_threads,
+                limits=limits,
+                results=results,
+                listener=listener,
+            )
+        rows = summarise(runs)
+        tables = [comparison_table(dataset.name, rows) for dataset in datasets]
+        errors = [f"{r.title} on {r.data}: {e}" for r in rows for e in r.errors]
         print_parts(new_console(), *tables, *_notes(rows), *ranking_tables(rows), *errors)
-    finally:  # also where nobody reads the tables any more
         if outputs.json is not None:
             _write_json(outputs.json, runs)
         if outputs.report is not None:
             from manyview.report import write_report  # plotly takes a while to import
 
             sessions = results.sessions if results else None
-            with _told_on_interrupt(kept):
-                write_report(outputs.report, runs, datasets, sessions=sessions)
+            write_report(outputs.report, runs, datasets, sessions=sessions)
     if not any(row.n_runs for row in rows):
         raise ValueError("every run failed, for the reasons above")
 
@@ -163,7 +162,8 @@ def methods_named(names: str) -> list[Method]:
 
 
 @contextmanager
-def _told_on_interrupt(kept: Path | None) -> Iterator[None]:
+def told_on_interrupt(kept: Path | None) -> Iterator[None]:
+    """Tell whoever interrupts a comparison where its finished runs are kept; None for nowhere."""
     try:
         yield
     except KeyboardInterrupt:

@@ -10,7 +10,7 @@ from time import perf_counter
 from rich.console import Console
 
 from manyview import MMC
-from manyview.cli.outputs import REPORT_MARK, check_file, refuse_another
+from manyview.cli.outputs import REPORT_MARK, check_target, refuse_another
 from manyview.cli.tables import (
     described,
     kept_features,
@@ -38,7 +38,7 @@ def demo_digits(report: Path) -> None:
     report : Path
         Where the report goes, in place of an older one.
     """
-    check_file(report)
+    check_target(report, "--report")
     refuse_another(report, REPORT_MARK, "a report")
     clock = _Clock(new_console(stderr=True))
     with clock.times("load the data"):

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
+from manyview.cli.streams import readers_may_leave
 from manyview.exceptions import InterruptWarning
 
 __all__ = ["BAD_INPUT", "INTERRUPTED", "Commands", "InterruptionError"]
@@ -35,10 +34,8 @@ class Commands(TyperGroup):
             args = ["--help"]
         options["standalone_mode"] = False
         signal.signal(signal.SIGTERM, _interrupt)
-        if sys.stderr is None:  # closed by the caller, who wants to hear of nothing
-            sys.stderr = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the end
         run = super().main
-        with _warnings_as_lines() as said:
+        with readers_may_leave(), _warnings_as_lines() as said:
             code = _exit_code(lambda: run(args, *rest, **options))
         if any(isinstance(message, InterruptWarning) for message in said):
             code = code or INTERRUPTED  # what is written is not what was asked for
@@ -68,7 +65,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
         _say("error", _told_of_usage(error))
         return BAD_INPUT
     if result == INTERRUPTED:
-        _say("interrupted", "no labels were made")
+        _say("interrupted", "nothing was written")
     return result if isinstance(result, int) else 0
 
 
@@ -95,7 +92,9 @@ def _told(error: Exception) -> str:
 def _told_of_usage(error: Any) -> str:
     context = getattr(error, "ctx", None)
     hint = f" (see '{context.command_path} --help')" if context else ""
-    return str(error.format_message()).rstrip(".") + _received(error) + hint
+    # the kind of error is named by newer versions of typer, as their checks know it
+    message = str(error.format_message()).replace(": Value error, ", ": ", 1)
+    return message.rstrip(".") + _received(error) + hint
 
 
 def _received(error: Any) -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 from time import perf_counter
 
 from manyview import MMC, write_model
+from manyview.cli.errors import InterruptionError
 from manyview.cli.named_data import find_dataset, sources_of
 from manyview.cli.outputs import (
     STDOUT,
@@ -68,8 +69,6 @@ def fit_file(
     targets = {"--out": out, "--explain": explain, "--model": saved, "--checkpoint": kept}
     sources = [("data", path) for path in sources_of(data)]
     check_targets(sources, targets, written=("--out", "--explain", "--model"), force=force)
-    if saved == STDOUT:
-        raise ValueError("--model - would write a model to standard output; expected a file")
     dataset = find_dataset(data, classes=classes, id_column=id_column)
     notes = new_console(stderr=True)
     if not quiet:
@@ -84,12 +83,18 @@ def fit_file(
         "model": (saved, lambda path: write_model(path, model)),
     }
     written: dict[str, Path | None] = dict.fromkeys(writers)
-    # standard output last: who reads it may leave early
+    # standard output last: who reads it may keep us waiting
     for what in sorted(writers, key=lambda what: writers[what][0] == STDOUT):
         path, write = writers[what]
-        if path is not None:
-            written[what] = place = unoccupied(path, force=force)
+        if path is None:
+            continue
+        place = unoccupied(path, force=force)
+        try:
             write(place)
+        except KeyboardInterrupt:
+            done = ", ".join(told for _, told in about_files(written)) or "nothing"
+            raise InterruptionError(f"written so far: {done}") from None
+        written[what] = place
     if not quiet:
         notes.print()
         taken = STDOUT in (out, explain)

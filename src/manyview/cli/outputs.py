@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyview.atomic import whole_file
+from manyview.atomic import file_place, whole_file
 from manyview.mmc.explain import Combination
 from manyview.warn import warn_user
 
 __all__ = [
     "REPORT_MARK",
     "STDOUT",
-    "check_file",
+    "check_target",
     "check_targets",
     "refuse_another",
     "unoccupied",
@@ -30,6 +30,7 @@ __all__ = [
 ]
 
 STDOUT = Path("-")
+_PRINTABLE = ("--out", "--explain")  # of text, which standard output may take
 REPORT_MARK = b'<meta name="generator" content="manyview">'
 _BEGINNING = 4096  # bytes of a file, among which it says what it is
 
@@ -55,36 +56,45 @@ def check_targets(
         Whether a file may be replaced.
     """
     given = {option: path for option, path in targets.items() if path is not None}
-    for (option, path), (other, same) in combinations(given.items(), 2):
-        if _resolved(path) == _resolved(same):
-            named = "are both standard output" if path == STDOUT else f"name the same file {path}"
-            raise ValueError(f"{option} and {other} {named}; give another {other}")
-    files = {option: path for option, path in given.items() if path != STDOUT}
-    for (what, source), (option, path) in product(sources, files.items()):
-        if path.is_file() and source.exists() and path.samefile(source):
+    printed = [option for option in _PRINTABLE if given.get(option) == STDOUT]
+    if len(printed) > 1:
+        raise ValueError(f"{' and '.join(printed)} are both standard output; expected one of them")
+    if printed and sys.__stdout__ is None:
+        raise ValueError(f"{printed[0]} - is standard output, which is closed; expected a file")
+    files = {
+        option: check_target(path, option)
+        for option, path in given.items()
+        if option not in printed
+    }
+    for (option, place), (other, same) in combinations(files.items(), 2):
+        if place == same:
+            raise ValueError(
+                f"{option} and {other} name the same file {given[option]}; give another {other}"
+            )
+    for (what, source), (option, place) in product(sources, files.items()):
+        if place.exists() and source.exists() and place.samefile(source):
             raise ValueError(f"{option} would replace the {what} {source}; give another {option}")
-        if source.is_dir() and _resolved(path).parent == _resolved(source):
+        if source.is_dir() and place.parent == source.resolve():
             raise ValueError(
                 f"{option} would be written among the views in {source}; give another {option}"
             )
-    for option, path in files.items():
-        if option in written:
-            _check_target(path, option, force=force)
+    for option, place in files.items():
+        if option in written and place.exists() and not force:
+            raise FileExistsError(
+                f"{given[option]} exists; give another {option}, or --force to replace it"
+            )
 
 
-def _check_target(path: Path, option: str, *, force: bool) -> None:
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; expected the name of a file for {option}")
-    if path.exists():
-        if not path.is_file():
-            raise ValueError(f"{path} is not a regular file; give another {option}")
-        if not force:
-            raise FileExistsError(f"{path} exists; give another {option}, or --force to replace it")
-    # through a link, results go where it points
-    folder = _resolved(path).parent
-    if not folder.is_dir():
-        raise FileNotFoundError(f"no folder {folder} to write {path.name} in")
-    _check_folder(folder)
+def check_target(path: Path, option: str) -> Path:
+    """Return the place of a file that an option names; raise unless it can be written there."""
+    if path == STDOUT:
+        raise ValueError(f"{option} - is standard output; expected the name of a file")
+    try:
+        place = file_place(path)
+    except OSError as error:
+        raise OSError(f"{option}: {error}") from error
+    _check_folder(place.parent)
+    return place
 
 
 def unoccupied(path: Path, *, force: bool) -> Path:
@@ -100,16 +110,6 @@ def unoccupied(path: Path, *, force: bool) -> Path:
     return beside
 
 
-def check_file(path: Path) -> None:
-    """Raise unless a file can be written at a path."""
-    folder = _resolved(path).parent
-    if not folder.is_dir():
-        raise ValueError(f"{path}: the folder does not exist")
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; expected a file to write")
-    _check_folder(folder)
-
-
 def refuse_another(path: Path | None, mark: bytes, what: str) -> None:
     """Refuse to replace a file that does not begin as what is written there."""
     if path is None or not path.exists():
@@ -118,13 +118,6 @@ def refuse_another(path: Path | None, mark: bytes, what: str) -> None:
         beginning = file.read(_BEGINNING)
     if beginning and mark not in beginning:
         raise ValueError(f"{path} exists and is not {what}; give another file")
-
-
-def _resolved(path: Path) -> Path:
-    try:
-        return path.resolve()
-    except RuntimeError as error:  # of some versions of Python
-        raise OSError(f"{path}: links go round in circles") from error
 
 
 def _check_folder(folder: Path) -> None:

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from manyview.cli.compare import comparison_table
-from manyview.cli.errors import InterruptionError
+from manyview.cli.compare import comparison_table, told_on_interrupt
 from manyview.cli.live import shown_progress
 from manyview.cli.named_data import find_dataset
 from manyview.cli.tables import new_console, print_parts
@@ -56,14 +55,14 @@ def reproduce_paper(
     if out.exists() and not out.is_dir():
         raise ValueError(f"{out} is not a folder")
     datasets = [find_dataset(name) for name in data or _SETS]
-    out.mkdir(parents=True, exist_ok=True)
-    with ExitStack() as stack:
+    with told_on_interrupt(out):
+        out.mkdir(parents=True, exist_ok=True)
+        with ExitStack() as stack:
 
-        def listener(part: str) -> Listener:
-            stack.close()  # the bar of the part before
-            return stack.enter_context(shown_progress(shown=not quiet, title=part))
+            def listener(part: str) -> Listener:
+                stack.close()  # the bar of the part before
+                return stack.enter_context(shown_progress(shown=not quiet, title=part))
 
-        try:
             made = reproduce(
                 out,
                 datasets,
@@ -77,14 +76,10 @@ def reproduce_paper(
                 growth_limits=growth_limits,
                 listener=listener,
             )
-        except KeyboardInterrupt:
-            raise InterruptionError(
-                f"finished runs are kept in {out}; the same command goes on from there"
-            ) from None
-    tables = [comparison_table(dataset.name, made.rows) for dataset in datasets]
-    errors = [f"{r.title} on {r.data}: {e}" for r in made.rows for e in r.errors]
-    files = "\n".join(map(str, made.files))
-    print_parts(new_console(), *tables, *errors, f"slowest: {made.slowest}", files)
+        tables = [comparison_table(dataset.name, made.rows) for dataset in datasets]
+        errors = [f"{r.title} on {r.data}: {e}" for r in made.rows for e in r.errors]
+        files = "\n".join(map(str, made.files))
+        print_parts(new_console(), *tables, *errors, f"slowest: {made.slowest}", files)
 
 
 def _large_set() -> Dataset:

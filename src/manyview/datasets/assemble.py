@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.datasets.dataset import Dataset
+from manyview.datasets.join import check_ids
 from manyview.datasets.labels import encode_labels
 from manyview.views import Array, as_views, unchecked_views
 
@@ -77,11 +78,13 @@ def assemble(
                 )
         views = replace(views, feature_names=tuple(feature_names))
     views = as_views(views, present=present)
-    if sample_ids is not None and sample_ids.shape != (views.n_samples,):
-        raise ValueError(
-            f"the ids of samples have shape {sample_ids.shape}; expected one for each of "
-            f"{views.n_samples} samples"
-        )
+    if sample_ids is not None:
+        if sample_ids.shape != (views.n_samples,):
+            raise ValueError(
+                f"the ids of samples have shape {sample_ids.shape}; expected one for each of "
+                f"{views.n_samples} samples"
+            )
+        check_ids("the ids of samples", sample_ids)
     if labels is None:
         return Dataset(views, name=name, sample_ids=sample_ids)
     y, classes = encode_labels(labels, views.n_samples, class_names)

@@ -13,7 +13,7 @@ import numpy as np
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.folder import read_folder
 from manyview.datasets.h5mu import read_h5mu
-from manyview.datasets.join import SAMPLES
+from manyview.datasets.join import SAMPLES, check_ids
 from manyview.datasets.labels import encode_labels
 from manyview.datasets.matlab import read_matlab, write_matlab
 from manyview.datasets.native import read_native, write_native
@@ -185,10 +185,6 @@ def write_views(
     """
     path = Path(path)
     write = _WRITERS[_suffix(path, _WRITERS)]
-    if path.is_dir():
-        raise ValueError(f"{path} is a folder; expected the name of a file")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"no folder {path.parent} to write {path.name} in")
     name, sample_ids = path.stem, None
     if isinstance(views, Dataset):
         if y is None and class_names is None and views.y is not None:
@@ -198,6 +194,8 @@ def write_views(
     index = first_index(views)
     if sample_ids is None and index is not None and not _counts(index):
         sample_ids = np.asarray([str(sample) for sample in index], dtype=np.str_)
+    if sample_ids is not None:
+        check_ids("the ids of samples", sample_ids)
     if checked.place != "numpy":
         raise TypeError(
             f"received views of {checked.place}; expected NumPy or SciPy arrays, or DataFrames: "

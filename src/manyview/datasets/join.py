@@ -12,7 +12,7 @@ from manyview._typing import Strings
 from manyview.views import Array
 from manyview.views.align import placed_rows
 
-__all__ = ["SAMPLES", "Joined", "Table", "first_few", "join"]
+__all__ = ["SAMPLES", "Joined", "Table", "check_ids", "first_few", "join"]
 
 SAMPLES = ("all", "common")
 
@@ -88,11 +88,11 @@ def join(tables: Sequence[Table], *, samples: str = "all", order: Strings | None
     ([[0.0], [7.0]], [[True, False], [True, True]])
     """
     for table in tables:
-        _check_ids(table.source, table.ids)
+        check_ids(table.source, table.ids)
     if order is None:
         ids = list(dict.fromkeys(i for table in tables for i in table.ids.tolist()))
     else:
-        _check_ids("the list of all samples", order)
+        check_ids("the list of all samples", order)
         ids = order.tolist()
     rows = {i: row for row, i in enumerate(ids)}
     present = np.zeros((len(ids), len(tables)), dtype=bool)
@@ -131,7 +131,15 @@ def first_few(ids: Sequence[str], n: int = 3) -> str:
     return ", ".join([*(repr(str(i)) for i in ids[:n]), *(["..."] if len(ids) > n else [])])
 
 
-def _check_ids(source: str, ids: Strings) -> None:
+def check_ids(source: str, ids: Strings) -> None:
+    """Raise unless every sample has an id of its own.
+
+    Examples
+    --------
+    >>> check_ids("text.csv", np.array(["a", "b", "a"]))
+    Traceback (most recent call last):
+    ValueError: text.csv: id 'a' is in row 1 and in row 3; expected one row a sample
+    """
     first: dict[str, int] = {}
     for row, i in enumerate(ids.tolist()):
         if not i:

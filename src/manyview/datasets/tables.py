@@ -39,11 +39,14 @@ def column_names(path: Path) -> list[str]:
         if not file.read(1):
             raise ValueError(f"{path.name} is empty; expected a table")
     separator = _separator(path)
-    names = _parquet(path).schema_arrow.names if separator is None else _header(path, separator)
+    if separator is None:
+        names = list(_parquet(path).schema_arrow.names)
+    else:
+        names = [name.strip() for name in _header(path, separator)]
     doubled = sorted({name for name in names if names.count(name) > 1}) if _repeats(names) else []
     if doubled:
         raise ValueError(f"{path.name} has more than one column {doubled[0]!r}")
-    return list(names)
+    return names
 
 
 def read_table(path: Path, id_column: str) -> Table:
@@ -99,15 +102,19 @@ def _read(path: Path, types: dict[str, str]) -> Any:
         except Exception as error:
             raise ValueError(f"{path.name}: not a readable Parquet file ({error})") from error
     arrow, arrow_csv = _arrow(), _arrow("csv")
+    # pyarrow knows a column by its name with the blanks around it
+    as_written = {name.strip(): name for name in _header(path, separator)}
+    kinds = {as_written[name]: kind for name, kind in types.items()}
     try:
         try:
-            return _read_csv(arrow_csv, path, separator, types)
+            read = _read_csv(arrow_csv, path, separator, kinds)
         except arrow.ArrowInvalid as error:
             if not re.search(r"invalid value '(true|false)'", str(error), re.IGNORECASE):
                 raise
             # what pandas writes for columns of truth values
-            types = types | _truths(path, separator, types)
-            return _read_csv(arrow_csv, path, separator, types)
+            kinds |= _truths(path, separator, kinds)
+            read = _read_csv(arrow_csv, path, separator, kinds)
+        return read.rename_columns(list(types))
     except Exception as error:
         raise ValueError(f"{path.name}: {_told(str(error), column_names(path))}") from error
 

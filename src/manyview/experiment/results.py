@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import IO, Any
 
 from manyview import __version__
+from manyview.atomic import file_place
 from manyview.experiment.run import Run
 
 __all__ = ["ResultsFile", "read_runs", "session_here"]
@@ -67,6 +68,7 @@ class ResultsFile:
         self._session = -1
 
     def __enter__(self) -> ResultsFile:
+        file_place(self.path)  # to open a named pipe is to wait for whoever reads it
         self._file = self.path.open("a", encoding="utf-8")
         try:
             _lock(self._file, self.path)

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from manyview.atomic import whole_file
+from manyview.atomic import file_place, whole_file
 from manyview.engine import Engine
 from manyview.mmc.archive import Form
 from manyview.mmc.checkpoint import Checkpoint, Identity, captured, deciding, identity_of
@@ -40,15 +40,11 @@ def writable(path: Path) -> Path:
         If nothing can be written there.
     """
     try:
-        path = path.resolve()
-        if path.exists() and not path.is_file():
-            raise OSError("it is not a file")
-        if not path.parent.is_dir():
-            raise OSError(f"there is no folder {path.parent}")
+        path = file_place(path)
         # under a name of its own: another fit may be at work on the file
         with tempfile.NamedTemporaryFile(dir=path.parent, prefix=_partial(path).name):
             pass
-    except (OSError, RuntimeError) as error:  # links may go round in circles
+    except OSError as error:
         raise OSError(f"checkpoint {str(path)!r} cannot be written: {error}") from error
     return path
 

@@ -72,14 +72,8 @@ def write_model(path: str | os.PathLike[str], model: MMC) -> None:
         raise TypeError(f"received {type(model).__name__}; expected a fitted MMC")
     check_is_fitted(model, "labels_")
     model._validate_params()  # they may have been set since
-    path = Path(path)
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; expected the name of a file")
-    if not path.resolve().parent.is_dir():
-        raise FileNotFoundError(f"no folder {path.parent} to write {path.name} in")
-    members = _FORM.members(_header(model), _arrays(model.to_local()))
-    with whole_file(path) as file:
-        np.savez_compressed(file, **members)
+    with whole_file(Path(path)) as file:
+        np.savez_compressed(file, **_FORM.members(_header(model), _arrays(model.to_local())))
 
 
 def read_model(path: str | os.PathLike[str]) -> MMC:

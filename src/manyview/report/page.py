@@ -93,20 +93,12 @@ def write_report(
     target = Path(path)
     reported = [run for run in runs if run.protocol != "selection"]
     given = dict(models or {})
-    _check_target(target)
     _check(reported, datasets, given)
     # opened first: a folder that cannot be written is told before the fits
     with whole_file(target) as file:
         # a name may hold half a character, which no file can
         file.write(_page(reported, datasets, title, sessions, given).encode(errors="replace"))
     return target
-
-
-def _check_target(path: Path) -> None:
-    if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; expected the name of a file")
-    if not path.resolve().parent.exists():
-        raise FileNotFoundError(f"no folder {path.parent} to write {path.name} in")
 
 
 def _check(runs: Sequence[Run], datasets: Sequence[Dataset], models: Mapping[str, MMC]) -> None:
