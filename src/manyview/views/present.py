@@ -6,12 +6,13 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.csgraph import connected_components
 
 from manyview.views.checks import check_indexes
 from manyview.views.container import Views, listed
 from manyview.views.frames import is_frame, is_pandas
 
-__all__ = ["check_present", "present_in_order"]
+__all__ = ["check_present", "check_shared_samples", "present_in_order"]
 
 
 def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]:
@@ -58,3 +59,23 @@ def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_]
         n = int(np.flatnonzero(~mask.any(axis=1))[0])
         raise ValueError(f"sample {n} is present in no view; leave such samples out")
     return None if mask.all() else mask
+
+
+def check_shared_samples(views: Views) -> None:
+    """Raise where views fall into groups that no sample joins: they cannot be fitted together.
+
+    A view that no sample has is in no group.
+    """
+    if views.present is None:
+        return
+    in_common = views.present.T @ views.present
+    count, group = connected_components(in_common, directed=False)
+    held = in_common.diagonal()
+    groups = [np.flatnonzero(held & (group == g)) for g in range(count)]
+    named = [f"({listed([views.names[v] for v in members])})" for members in groups if members.size]
+    if len(named) > 1:
+        raise ValueError(
+            f"no sample has views of more than one of {', '.join(named)}: nothing says which "
+            "clusters of the one are which of the other; expected samples in common, or fit each "
+            "by itself"
+        )
