@@ -22,6 +22,7 @@ from manyview.views import (
     check_same_views,
     check_shared_samples,
     first_index,
+    warn_of_few_distinct,
     warn_of_single_features,
 )
 
@@ -103,6 +104,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         check_n_clusters(self.n_clusters, checked)
         self._check_kind(checked)
         check_shared_samples(checked)
+        warn_of_few_distinct(self.n_clusters, checked)
         if getattr(self, "normalize", None) == "rows":
             warn_of_single_features(checked)
         return checked
