@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from manyview import MMC, as_views
 from manyview.datasets import make_views
@@ -13,6 +14,20 @@ def named(held, warn=True):
     """Views of 12 samples, of which sample n has those that ``held[n % len(held)]`` names."""
     present = [[name in held[n % len(held)] for name in NAMES] for n in range(12)]
     return as_views(dict.fromkeys(NAMES, X), present=present, warn=warn)
+
+
+@pytest.mark.parametrize(
+    ("present", "message"),
+    [
+        (sp.csr_array(np.ones((12, 2))), r"present is a sparse csr_array; .* toarray\(\)"),
+        ([[1, 0]] * 11 + [[1]], r"present cannot be read as an array of shape \(samples, views\)"),
+        ({"a": [1] * 12}, r"present has shape \(\); expected \(samples, views\) = \(12, 2\)"),
+        ([[10**400, 1]] * 12, "present must hold True and False"),
+    ],
+)
+def test_what_is_no_array_of_true_and_false_is_refused(present, message):
+    with pytest.raises(ValueError, match=message):
+        as_views([X, X], present=present)
 
 
 class TestSharedSamples:

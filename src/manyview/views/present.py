@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from manyview.views.checks import check_indexes
@@ -27,8 +28,17 @@ def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]
     index : Index or None
         Names of their samples, where they have any.
     """
+    if sp.issparse(present):
+        raise ValueError(
+            f"present is a sparse {type(present).__name__}; expected a dense array: its toarray()"
+        )
     if not is_frame(present):
-        return np.asarray(present)
+        try:
+            return np.asarray(present)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"present cannot be read as an array of shape (samples, views): {error}"
+            ) from error
     columns = [str(column) for column in present.columns]
     if views.named and sorted(columns) != sorted(views.names):
         raise ValueError(
@@ -44,14 +54,14 @@ def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]
 def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_] | None:
     """Return which sample has which view as a boolean array, None where every one has all."""
     mask = np.asarray(present)
-    if mask.dtype.kind == "O":  # as of a frame whose columns could hold missing values
-        try:
-            mask = mask.astype(np.float64)
-        except (TypeError, ValueError):
-            mask = mask.astype(np.str_)
     expected = (views.n_samples, len(views))
     if mask.shape != expected:
         raise ValueError(f"present has shape {mask.shape}; expected (samples, views) = {expected}")
+    if mask.dtype.kind == "O":  # as of a frame whose columns could hold missing values
+        try:
+            mask = mask.astype(np.float64)
+        except (OverflowError, TypeError, ValueError):
+            mask = mask.astype(np.str_)
     if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
         raise ValueError("present must hold True and False (or 1 and 0) only")
     mask = mask.astype(bool)
