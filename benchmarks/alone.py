@@ -22,7 +22,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import normalized_mutual_info_score
 
 from benchmarks.measure import data_dir
-from manyview.baselines import memory
+from manyview import memory
 from manyview.datasets import Dataset, make_views, read_views
 from manyview.experiment.methods import METHODS
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from benchmarks.alone import fit_alone
 from benchmarks.measure import Measurement, data_dir
-from manyview.baselines import memory
+from manyview import memory
 
 COMPARED = ("SEC", "CoRegSC", "AMGL", "RMKMC", "MultiNMF", "KCTD", "SCMV3DT")
 SMALL = 4.0  # GiB

@@ -20,7 +20,9 @@ from manyview.views import (
     as_views,
     check_n_clusters,
     check_same_views,
+    check_shared_samples,
     first_index,
+    warn_of_few_distinct,
     warn_of_single_features,
 )
 
@@ -101,6 +103,8 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         checked = as_views(views, min_samples=2)
         check_n_clusters(self.n_clusters, checked)
         self._check_kind(checked)
+        check_shared_samples(checked)
+        warn_of_few_distinct(self.n_clusters, checked)
         if getattr(self, "normalize", None) == "rows":
             warn_of_single_features(checked)
         return checked

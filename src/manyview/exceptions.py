@@ -15,7 +15,7 @@ class InterruptWarning(ConvergenceWarning):
 
 
 class NotEnoughMemoryError(ValueError, MemoryError):
-    """The data are too many samples for the method on this machine; refused before it starts."""
+    """Samples or rank are too large for the method on this machine; refused before it starts."""
 
 
 class ViewWarning(UserWarning):

@@ -1,10 +1,12 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from scipy.sparse.linalg import aslinearoperator
+from scipy.sparse.linalg import ArpackNoConvergence, aslinearoperator
 
+from manyview import memory
 from manyview.baselines import eigenvectors
 from manyview.baselines.graphs import knn_graph, normalized_laplacian
+from manyview.exceptions import NotEnoughMemoryError
 
 
 @pytest.fixture
@@ -78,3 +80,28 @@ def test_all_of_them(rng):
     L = normalized_laplacian(knn_graph(rows(8), 3))
     vectors = eigenvectors.smallest_eigenvectors(L, 8, rng)
     np.testing.assert_allclose(vectors.T @ vectors, np.eye(8), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        lambda operator, rng: eigenvectors.largest_eigenvectors(operator, 3, rng),
+        lambda operator, rng: eigenvectors.smallest_eigenvectors(operator, 3, rng),
+        lambda operator, rng: eigenvectors.renewed_eigenvectors(operator, np.eye(400, 3), rng),
+    ],
+    ids=["largest", "smallest", "renewed"],
+)
+def test_where_lanczos_fails_memory_is_refused_without_naming_a_method_that_may_be_at_work(
+    find, rng, monkeypatch
+):
+    def fail(*args, **options):
+        raise ArpackNoConvergence("", np.empty(0), np.empty((400, 0)))
+
+    monkeypatch.setattr(eigenvectors, "_lanczos", fail)
+    monkeypatch.setattr(memory, "_half_of_memory", lambda: 1000.0)
+    with pytest.raises(
+        NotEnoughMemoryError,
+        match=r"^Lanczos does not give 3 eigenvectors of 400 samples, and a dense .* needs",
+    ) as refused:
+        find(aslinearoperator(np.eye(400)), rng)
+    assert not any(name in str(refused.value) for name in ("AMGL", "SEC", "CoRegSC", "SCMV3DT"))

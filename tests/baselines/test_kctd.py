@@ -17,6 +17,7 @@ from manyview.baselines.kernel_decomposition import (
     with_unit_columns,
 )
 from manyview.datasets import make_views, read_views
+from manyview.exceptions import NotEnoughMemoryError
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 
 SOLVERS = {"admm": decompose_admm, "lbfgs": decompose_lbfgs}
@@ -149,6 +150,11 @@ class TestEstimator:
         assert 0.0 <= model.objective_[-1] <= 1.0
         assert model.n_features_in_ == [5, 7]
         assert not hasattr(model, "predict")
+
+    def test_a_rank_beyond_memory_is_refused_before_any_work(self, monkeypatch):
+        monkeypatch.setattr("manyview.baselines.kctd.rbf_kernel", None)
+        with pytest.raises(NotEnoughMemoryError, match=r"KCTD with rank=100000000 needs .* GiB"):
+            KCTD(3, rank=10**8).fit(make_views(40, 3, random_state=0).views)
 
     def test_rank_is_by_default_n_clusters(self):
         views, _ = make_views(40, 5, random_state=0)

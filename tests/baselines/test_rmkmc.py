@@ -208,7 +208,10 @@ class TestDegenerate:
 
     @pytest.mark.parametrize("init", ["random", "pp"])
     def test_constant_views_only(self, init):
-        with pytest.warns(UserWarning, match="carries nothing"):
+        with (
+            pytest.warns(ConvergenceWarning, match="more than the 1 distinct"),
+            pytest.warns(UserWarning, match="carries nothing"),
+        ):
             model = RMKMC(3, init=init, random_state=0).fit([np.ones((10, 2)), np.zeros((10, 3))])
         assert set(model.labels_) == {0, 1, 2}
         np.testing.assert_allclose(model.view_weights_, 0.5)
@@ -225,7 +228,8 @@ class TestDegenerate:
     @pytest.mark.parametrize("init", ["random", "pp"])
     def test_fewer_distinct_samples_than_clusters(self, init):
         views = [np.repeat(X, 4, axis=0) for X in noisy(n=5)]
-        model = RMKMC(8, init=init, random_state=0).fit(views)
+        with pytest.warns(ConvergenceWarning, match="more than the 5 distinct"):
+            model = RMKMC(8, init=init, random_state=0).fit(views)
         assert set(model.labels_) == set(range(8))
         # every sample is its centre: what is left is the smoothing
         assert model.objective_[-1] < 1e-4

@@ -3,6 +3,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from manyview import as_views
@@ -225,7 +226,10 @@ class TestDegenerate:
         )
 
     def test_nothing_but_a_constant_view(self):
-        with pytest.warns(UserWarning, match="carries nothing"):
+        with (
+            pytest.warns(ConvergenceWarning, match="more than the 1 distinct"),
+            pytest.warns(UserWarning, match="carries nothing"),
+        ):
             model = SEC(2, n_neighbors=3, random_state=0).fit([np.ones((8, 2))])
         assert np.isfinite(model.embedding_).all()
         assert np.abs(model.coef_).max() == 0

@@ -1,8 +1,11 @@
 import numpy as np
 import pytest
 
+from manyview import MMC
 from manyview.datasets import make_views
 from manyview.engine import LocalEngine
+from manyview.exceptions import NotEnoughMemoryError
+from manyview.mmc import estimator
 from manyview.mmc.defaults import default_gamma, default_rank
 from manyview.mmc.discrete import DiscreteIndicator
 from manyview.mmc.fit import begin, carry_on
@@ -72,3 +75,9 @@ def test_unit_rows_need_no_scale():
 )
 def test_every_choice_of_views_has_its_columns(n_clusters, n_views, order, rank):
     assert default_rank(n_clusters, n_views, order) == rank
+
+
+def test_a_rank_beyond_memory_is_refused_before_any_pass_over_the_views(monkeypatch):
+    monkeypatch.setattr(estimator, "engine_for", None)  # which makes the first pass
+    with pytest.raises(NotEnoughMemoryError, match=r"MMC with rank=100000000 needs .* GiB"):
+        MMC(3, rank=10**8).fit(make_views(60, 3, random_state=0).views)

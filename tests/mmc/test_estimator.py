@@ -173,6 +173,18 @@ class TestStarts:
         assert np.unique(model.labels_).size == 3
         assert not any(factor.any() for factor in model.view_factors_)  # no feature takes part
 
+    @pytest.mark.parametrize("penalty", ["l21", "frobenius"])
+    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+    @pytest.mark.parametrize("gamma", [1e30, 1e308])
+    def test_a_gamma_beyond_all_bounds_is_warned_of_and_nothing_else(self, gamma, dtype, penalty):
+        views = [view.astype(dtype) for view in blobs()[0]]
+        with warnings.catch_warnings(record=True) as told:
+            warnings.simplefilter("always")
+            model = MMC(3, gamma=gamma, penalty=penalty, random_state=0).fit(views)
+        (warning,) = told
+        assert "is too large for these views" in str(warning.message)
+        assert not any(factor.any() for factor in model.view_factors_)
+
     def test_of_views_that_say_nothing_no_gamma_is_blamed(self):
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")

@@ -15,6 +15,11 @@ def test_labels_of_any_type():
     np.testing.assert_allclose(given.indicator, indicator_of(np.array([1, 0, 1, 2]), 3))
 
 
+def test_a_mask_that_hides_nothing_does_not_matter():
+    given = Given.of(np.ma.masked_equal([0, 1, 2, 1], 9), 4, 3)
+    np.testing.assert_array_equal(given.labels, [0, 1, 2, 1])
+
+
 def test_an_indicator_is_made_orthonormal():
     G = np.random.default_rng(0).standard_normal((6, 2))
     expected, _ = scipy.linalg.polar(G)
@@ -43,6 +48,8 @@ def test_memberships_keep_their_largest_where_clusters_are_of_very_unequal_size(
         (np.ones((4, 3)), "init has 3 columns but rank 1"),
         (np.full((4, 3), np.nan), "not finite"),
         (np.ones((4, 2)), r"init has shape \(4, 2\)"),
+        (np.ma.masked_equal([0, 1, 2, 9], 9), "init is a masked array with masked entries"),
+        (np.ma.masked_less(np.eye(4, 3), 0.5), "init is a masked array with masked entries"),
     ],
 )
 def test_refused(array, message):

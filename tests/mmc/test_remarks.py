@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_wine
 
-from manyview import MMC
+from manyview import MMC, as_views
 from manyview.exceptions import ViewWarning
+from manyview.mmc.remarks import remark_on_rows
 
 
 def measured():
@@ -24,6 +25,18 @@ class TestTablesOfMeasurements:
         views = [convert(X) for X in measured()]
         with pytest.warns(ViewWarning, match=r"in every view one feature .* normalize='columns'"):
             fit(views)
+
+    def test_are_warned_of_where_samples_lack_views(self):
+        rng = np.random.default_rng(0)
+        only = rng.integers(0, 5, 178)  # two fifths have one view, two fifths the other
+        present = np.stack([only > 1, (only < 2) | (only > 3)], axis=1)
+        with pytest.warns(ViewWarning, match="in every view one feature makes up at least"):
+            fit(as_views(measured(), present=present))
+
+    def test_share_is_of_rows_that_have_a_length(self):
+        squares = [np.array([0.5, 0.1, 1.0]), np.array([0.9, 0.1, 1.0])]
+        assert "makes up at least 83 % of the squared length" in str(remark_on_rows(squares))
+        assert remark_on_rows([np.array([0.0, 0.0, 1.0]), squares[1]]) is None
 
     @pytest.mark.parametrize(
         ("views", "options"),

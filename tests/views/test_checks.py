@@ -145,3 +145,10 @@ class TestNumbersOfSamples:
         numbers = np.random.default_rng(0).permutation(20_000)
         with pytest.warns(UserWarning, match="feature 1 numbers the samples, 0 to 19999;"):
             as_views([np.column_stack([numbers % 15_000, numbers])])
+
+    @pytest.mark.parametrize("n", [99, 100, 101, 1_000, 10_000])
+    def test_are_seen_among_many_features_whatever_the_number_of_samples(self, n):
+        numbers = np.arange(n)
+        again = numbers % (3 * n // 5)  # which is an index only as far as it is looked at first
+        with pytest.warns(UserWarning, match="feature 5 numbers the samples"):
+            as_views([np.column_stack([*[again] * 5, numbers])])

@@ -12,8 +12,8 @@ from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearoperator
 
 from manyview._typing import Matrix
-from manyview.baselines.memory import refuse_beyond
 from manyview.linalg.lanczos import largest_by_products
+from manyview.memory import check_memory
 
 __all__ = [
     "largest_eigenvectors",
@@ -259,7 +259,12 @@ def _with_copies(
 
 def _whole_extreme(operator: LinearOperator, k: int) -> tuple[Matrix, Matrix]:
     n = operator.shape[0]
-    refuse_beyond(32 * n * n, method="an eigensolver that Lanczos fails", n_samples=n)
+    check_memory(
+        32 * n * n,
+        work=f"Lanczos does not give {k} eigenvectors of {n} samples, and a dense eigensolver",
+        matrices="samples by samples",
+        way_out="RMKMC, MultiNMF and MMC look for none of these",
+    )
     whole = operator.matmat(np.eye(n))
     return _dense_extreme(0.5 * (whole + whole.T), k)
 

@@ -19,6 +19,7 @@ from manyview.baselines.memory import refuse_beyond
 from manyview.baselines.scaling import scaled_arrays
 from manyview.iterate import warn_if_early
 from manyview.linalg.partition import cluster_rows
+from manyview.memory import check_memory
 
 __all__ = ["KCTD"]
 
@@ -160,9 +161,15 @@ class KCTD(MultiViewClusterer):
         """
         checked = self._setup_fit(views)
         n_samples, n_views = checked.n_samples, len(checked)
-        refuse_beyond(8 * (n_views + 2) * n_samples**2, method="KCTD", n_samples=n_samples)
-        rng = self._generator()
         rank = self.n_clusters if self.rank is None else int(self.rank)
+        refuse_beyond(8 * (n_views + 2) * n_samples**2, method="KCTD", n_samples=n_samples)
+        check_memory(
+            32.0 * rank * rank,  # four Gram matrices at a time
+            work=f"KCTD with rank={rank}",
+            matrices="rank by rank",
+            way_out="Use a smaller rank",
+        )
+        rng = self._generator()
         arrays = scaled_arrays(checked, self.normalize)
         kernels = [rbf_kernel(X, name) for X, name in zip(arrays, checked.names, strict=True)]
         solve = {"admm": decompose_admm, "lbfgs": decompose_lbfgs}[self.solver]

@@ -1,16 +1,10 @@
-"""Refusing work that memory cannot hold, before it starts."""
+"""Refusing matrices of samples by samples that memory cannot hold."""
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
-from pathlib import Path
-
-from manyview.exceptions import NotEnoughMemoryError
+from manyview.memory import check_memory
 
 __all__ = ["refuse_beyond"]
-
-_CONTAINER = Path("/sys/fs/cgroup/memory.max")
 
 
 def refuse_beyond(
@@ -27,7 +21,7 @@ def refuse_beyond(
     n_samples : int
         Number of samples, for the error.
     limit : float, optional
-        Most that it may; by default half of the memory of the machine, or of the container.
+        Most that it may; see :func:`manyview.memory.check_memory`.
 
     Examples
     --------
@@ -38,21 +32,10 @@ def refuse_beyond(
     matrices of samples by samples, and 0.931 GiB may be used. AMGL, RMKMC,
     MultiNMF and MMC need none
     """
-    if limit is None:
-        limit = _half_of_memory()
-    if bytes_needed > limit:
-        raise NotEnoughMemoryError(
-            f"{method} on {n_samples} samples needs {bytes_needed / 2**30:.3g} GiB of memory, for "
-            f"matrices of samples by samples, and {limit / 2**30:.3g} GiB may be used. "
-            "AMGL, RMKMC, MultiNMF and MMC need none"
-        )
-
-
-def _half_of_memory() -> float:
-    most = float("inf")
-    # a system that does not tell sets no limit
-    with suppress(AttributeError, OSError, ValueError):
-        most = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    with suppress(OSError, ValueError):
-        most = min(most, float(_CONTAINER.read_text()))
-    return 0.5 * most
+    check_memory(
+        bytes_needed,
+        work=f"{method} on {n_samples} samples",
+        matrices="samples by samples",
+        way_out="AMGL, RMKMC, MultiNMF and MMC need none",
+        limit=limit,
+    )

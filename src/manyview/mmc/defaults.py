@@ -7,9 +7,12 @@ from math import comb
 import numpy as np
 
 from manyview.engine import Engine
+from manyview.memory import check_memory
 from manyview.mmc.penalty import Penalty
 
 __all__ = ["checked_rank", "default_gamma", "default_rank"]
+
+_BYTES_OF_SQUARES = 32.0  # four moments of rank x rank at a time, in double precision
 
 
 def default_gamma(engine: Engine, penalty: Penalty, n_clusters: int) -> float:
@@ -50,10 +53,10 @@ def checked_rank(rank: int | None, n_clusters: int, n_views: int, order: int | N
     Raises
     ------
     ValueError
-        If it is too small for as many clusters.
+        If it is too small for as many clusters, or too large for the memory of this machine.
     """
     if rank is None:
-        return default_rank(n_clusters, n_views, order)
+        rank = default_rank(n_clusters, n_views, order)
     if rank < n_clusters:
         raise ValueError(
             f"rank={rank} is less than n_clusters={n_clusters}: the prediction has "
@@ -66,6 +69,12 @@ def checked_rank(rank: int | None, n_clusters: int, n_views: int, order: int | N
             f"the {n_views} views ask for a rank of at least n_clusters times as many, "
             f"{n_clusters * choices}, or some would take no part"
         )
+    check_memory(
+        _BYTES_OF_SQUARES * rank * rank,
+        work=f"MMC with rank={rank}",
+        matrices="rank by rank",
+        way_out="Use a smaller rank, or fewer clusters",
+    )
     return int(rank)
 
 

@@ -39,13 +39,17 @@ class Given:
         Raises
         ------
         ValueError
-            If the shape, the number of clusters or the rank does not fit.
+            If the shape, the number of clusters or the rank does not fit, or entries are masked.
 
         Examples
         --------
         >>> Given.of([[0.9, 0.1], [0.4, 0.6], [0.2, 0.8]], 3, 2).labels
         array([0, 1, 1])
         """
+        if np.ma.is_masked(array):
+            raise ValueError(
+                "init is a masked array with masked entries; expected an entry for every sample"
+            )
         array = np.asarray(to_numpy(array))
         if array.shape == (n_samples,):
             labels = _as_numbers(array, n_clusters)

@@ -15,6 +15,7 @@ from manyview.views import Views, has_equal_rows
 __all__ = ["remark_on", "remark_on_rows"]
 
 _NEARLY_ALL = 0.8  # of the squared length of rows
+_TINY = np.finfo(np.float64).tiny
 
 
 def remark_on(
@@ -68,17 +69,19 @@ def remark_on_rows(squares: Sequence[npt.NDArray[np.floating[Any]]]) -> str | No
     ----------
     squares : sequence of ndarray
         The mean square of every feature of each view, of rows of unit length, and of the bias.
+        Rows that lack the view count as zeros.
     """
     features = [of_view[:-1] for of_view in squares]
     if min(of_view.size for of_view in features) < 2:
         return None
-    part = min(float(of_view.max()) for of_view in features)
+    # the sum is the share of rows that have a length at all
+    part = min(float(of_view.max() / max(of_view.sum(), _TINY)) for of_view in features)
     if part < _NEARLY_ALL:
         return None
     return (
-        f"in every view one feature has {100 * part:.0f} % or more of the squared length of rows, "
-        "as if features were measured in different units: rows of unit length are all but the same "
-        "there. normalize='columns' may tell more"
+        f"in every view one feature makes up at least {np.floor(100 * part):.0f} % of the squared "
+        "length of rows, as if features were measured in different units: rows of unit length are "
+        "all but the same there. normalize='columns' may tell more"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def updated_view_factor(
     """
     factor, clusters, scaling = factors.views[v], factors.clusters, engine.scalings[v]
     pulled, others_gram = engine.update(residual_kernel, v, clusters)
-    weights = as_dtype(gamma * penalty.weights(factor), engine.dtype)[:, None]
+    weights = _diagonal(penalty, gamma, factor, engine.dtype)[:, None]
     gram = clusters.T @ clusters
     gram_there = engine.asarray(gram)
 
@@ -94,9 +94,16 @@ def updated_cluster_factor(
 
     It solves ``A P'P + gamma diag(p) A = F'P``, a Sylvester equation with one diagonal side.
     """
-    weights = gamma * to_numpy(penalty.weights(factors.clusters))
+    weights = _diagonal(penalty, gamma, factors.clusters, np.dtype(np.float64))
     solved = solve_diagonal_sylvester(weights, moments.gram, moments.cross.T)
     return solved.astype(factors.clusters.dtype)
+
+
+def _diagonal(penalty: Penalty, gamma: float, factor: Array, dtype: np.dtype[Any]) -> Array:
+    """Return ``gamma p``, bounded: however large gamma is, products with it stay in range."""
+    largest = float(np.finfo(dtype).max) ** 0.5
+    weights = min(gamma, largest) * penalty.weights(factor)
+    return as_dtype(namespace(weights).clip(weights, 0.0, largest), dtype)
 
 
 def _preconditioner(

@@ -12,6 +12,8 @@ from manyview.views.checks import (
 )
 from manyview.views.container import Array, Views
 from manyview.views.convert import as_views, first_index, unchecked_views
+from manyview.views.distinct import warn_of_few_distinct
+from manyview.views.present import check_shared_samples
 
 __all__ = [
     "Array",
@@ -20,8 +22,10 @@ __all__ = [
     "check_n_clusters",
     "check_same_views",
     "check_scale",
+    "check_shared_samples",
     "first_index",
     "has_equal_rows",
     "unchecked_views",
+    "warn_of_few_distinct",
     "warn_of_single_features",
 ]

@@ -156,8 +156,8 @@ def warn_of_numbers(name: str, array: Array, features: npt.NDArray[np.str_] | No
         return
     n, likely = array.shape[0], np.arange(array.shape[1])
     # whole numbers that all differ and are not far apart: in ever more rows, of ever fewer features
-    for rows in (100, 1_000, 10_000, n):
-        if rows == n and likely.size > _MOST_NUMBERED:
+    for rows in (100, 1_000, 10_000, None):
+        if rows is None and likely.size > _MOST_NUMBERED:
             return  # ranks, rather than an index
         held = np.sort(array[:rows][:, likely], axis=0)
         differ = (np.floor(held) == held).all(axis=0) & (held[1:] > held[:-1]).all(axis=0)

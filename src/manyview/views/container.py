@@ -77,7 +77,7 @@ class Views(Sequence[Array]):
         """Where the rows are: NumPy's memory, a torch device or a Dask collection."""
         return place_of(self.arrays[0])
 
-    def take(self, rows: npt.ArrayLike) -> Views:
+    def take(self, rows: npt.ArrayLike | slice) -> Views:
         """Return the views of some samples only.
 
         Parameters

@@ -25,7 +25,6 @@ from manyview.views.checks import (
     check_indexes,
     check_rows,
     check_values,
-    position,
     size_within_range,
     warn_of_numbers,
 )
@@ -33,6 +32,7 @@ from manyview.views.collections import blanked_collection, check_collection
 from manyview.views.compressed import check_compressed
 from manyview.views.container import Array, Views, listed
 from manyview.views.frames import frame_columns, frame_values, is_frame, is_pandas
+from manyview.views.objects import numbers_of
 from manyview.views.places import dtype_of, place_of, value_range
 from manyview.views.present import check_present, present_in_order
 from manyview.views.refused import refuse_others
@@ -255,17 +255,7 @@ def _dense(name: str, item: Any) -> Array:
         array = np.asarray(item)
     except ValueError as error:
         raise ValueError(f"view {name!r} is ragged: its rows differ in length") from error
-    if array.dtype.kind != "O":
-        return array
-    try:
-        return array.astype(np.float64)
-    except (TypeError, ValueError):
-        at, value = next(
-            (at, value) for at, value in np.ndenumerate(array) if not _is_number(value)
-        )
-        raise ValueError(
-            f"view {name!r} holds {value!r} at {position(at)}; expected real numbers"
-        ) from None
+    return numbers_of(name, array) if array.dtype.kind == "O" else array
 
 
 def _csr(name: str, array: Any) -> Array:
@@ -298,11 +288,3 @@ def _index_of(item: Any) -> Any:
     if is_annotated(item):
         return item.obs_names
     return item.index if is_pandas(item) else None
-
-
-def _is_number(value: Any) -> bool:
-    try:
-        float(value)
-    except (TypeError, ValueError):
-        return False
-    return True

@@ -6,12 +6,14 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
 
 from manyview.views.checks import check_indexes
 from manyview.views.container import Views, listed
 from manyview.views.frames import is_frame, is_pandas
 
-__all__ = ["check_present", "present_in_order"]
+__all__ = ["check_present", "check_shared_samples", "present_in_order"]
 
 
 def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]:
@@ -26,8 +28,17 @@ def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]
     index : Index or None
         Names of their samples, where they have any.
     """
+    if sp.issparse(present):
+        raise ValueError(
+            f"present is a sparse {type(present).__name__}; expected a dense array: its toarray()"
+        )
     if not is_frame(present):
-        return np.asarray(present)
+        try:
+            return np.asarray(present)
+        except (TypeError, ValueError) as error:
+            raise ValueError(
+                f"present cannot be read as an array of shape (samples, views): {error}"
+            ) from error
     columns = [str(column) for column in present.columns]
     if views.named and sorted(columns) != sorted(views.names):
         raise ValueError(
@@ -43,14 +54,14 @@ def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]
 def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_] | None:
     """Return which sample has which view as a boolean array, None where every one has all."""
     mask = np.asarray(present)
-    if mask.dtype.kind == "O":  # as of a frame whose columns could hold missing values
-        try:
-            mask = mask.astype(np.float64)
-        except (TypeError, ValueError):
-            mask = mask.astype(np.str_)
     expected = (views.n_samples, len(views))
     if mask.shape != expected:
         raise ValueError(f"present has shape {mask.shape}; expected (samples, views) = {expected}")
+    if mask.dtype.kind == "O":  # as of a frame whose columns could hold missing values
+        try:
+            mask = mask.astype(np.float64)
+        except (OverflowError, TypeError, ValueError):
+            mask = mask.astype(np.str_)
     if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
         raise ValueError("present must hold True and False (or 1 and 0) only")
     mask = mask.astype(bool)
@@ -58,3 +69,23 @@ def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_]
         n = int(np.flatnonzero(~mask.any(axis=1))[0])
         raise ValueError(f"sample {n} is present in no view; leave such samples out")
     return None if mask.all() else mask
+
+
+def check_shared_samples(views: Views) -> None:
+    """Raise where views fall into groups that no sample joins: they cannot be fitted together.
+
+    A view that no sample has is in no group.
+    """
+    if views.present is None:
+        return
+    in_common = views.present.T @ views.present
+    count, group = connected_components(in_common, directed=False)
+    held = in_common.diagonal()
+    groups = [np.flatnonzero(held & (group == g)) for g in range(count)]
+    named = [f"({listed([views.names[v] for v in members])})" for members in groups if members.size]
+    if len(named) > 1:
+        raise ValueError(
+            f"no sample has views of more than one of {', '.join(named)}: nothing says which "
+            "clusters of the one are which of the other; expected samples in common, or fit each "
+            "by itself"
+        )
