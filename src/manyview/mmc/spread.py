@@ -10,7 +10,7 @@ computed. Where they have hardly more, the view counts for no more than one that
 
 Cosines of few words, names or categories are 0 for most pairs and 1 for the few that share them: a
 pair that agrees there would be nearest whatever the other views say. So what a cosine has above
-three standard deviations counts a fifth.
+four standard deviations counts a fifth.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ __all__ = ["Spread", "bent", "evened", "spread_of"]
 _MOST_ROWS = 1000  # among which the spread is measured
 _ENOUGH = 0.25  # of the variance of cosines, that features must say together to be trusted in full
 _HARDLY_ANY = 0.05  # where no view's do, the best is trusted, but not for less than this
-_USUAL_DEVIATIONS = 3.0  # from the mean of the cosines, up to which they count in full
+_USUAL_DEVIATIONS = 4.0  # from the mean of the cosines, up to which they count in full
 _BEYOND_USUAL = 0.2  # how much the rest counts
 
 
