@@ -242,7 +242,7 @@ def test_a_killed_process_goes_on(tmp_path, path):
         child.wait()
     with np.load(path) as archive:
         done = len(json.loads(archive["header"].tobytes())["objective"])
-    assert 2 <= done < 400
+    assert 1 <= done < 400  # the second may not have taken its place yet
     found, whole = (fitted(views, max_iter=done + 3, checkpoint=file) for file in (path, None))
     np.testing.assert_array_equal(found.labels_, whole.labels_)
     np.testing.assert_allclose(found.objective_, whole.objective_, rtol=1e-9)
