@@ -114,7 +114,9 @@ def bent(cosines: Array, bound: float) -> Array:
     """
     if bound >= 1.0:
         return cosines
-    usual = namespace(cosines).clip(cosines, None, bound)
+    xp = namespace(cosines)
+    # which NumPy does in a quarter of the time that it clips in
+    usual = xp.minimum(cosines, xp.full_like(cosines[:1, ...], bound))
     usual *= 1.0 - _BEYOND_USUAL
     cosines *= _BEYOND_USUAL
     cosines += usual
