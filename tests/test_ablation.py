@@ -38,8 +38,9 @@ def test_the_start_alone_is_where_mmc_starts(order, monkeypatch):
     begun = []
 
     def heard(engine, *args, **options):
-        graph_start(engine, *args, **options)
+        within = graph_start(engine, *args, **options)
         begun.append(engine.gather("labels").copy())
+        return within
 
     monkeypatch.setattr(begin, "graph_start", heard)
     fitted(3, order=order, random_state=4)

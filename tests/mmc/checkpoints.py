@@ -53,9 +53,9 @@ def crashed(monkeypatch, views, sweep=4, **options):
 def sweeps_made(monkeypatch):
     made, real = [], sweeps.sweep
 
-    def counting(*args):
+    def counting(*args, **options):
         made.append(1)
-        return real(*args)
+        return real(*args, **options)
 
     monkeypatch.setattr(sweeps, "sweep", counting)
     return made

@@ -61,9 +61,9 @@ def each_step(c, penalty, gamma):
         steps.append((value(factors), value(factors.with_clusters(improved))))
         return improved
 
-    def watched_sweep(engine, problem, factors, moments):
+    def watched_sweep(engine, problem, factors, moments, **options):
         before = value(factors)
-        reached = sweep(engine, problem, factors, moments)
+        reached = sweep(engine, problem, factors, moments, **options)
         steps.append((before, value(reached[0])))
         return reached
 

@@ -214,9 +214,9 @@ KILLED = """
     from manyview.mmc import fit as sweeps
     real = sweeps.sweep
 
-    def slow(*args):
+    def slow(*args, **options):
         time.sleep(0.05)
-        return real(*args)
+        return real(*args, **options)
 
     sweeps.sweep = slow
     warnings.simplefilter("ignore")

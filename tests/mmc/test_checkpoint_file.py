@@ -184,8 +184,8 @@ class TestDamage:
         assert path.read_bytes() == kept
 
     def test_a_later_version(self, path, interrupted, monkeypatch):
-        monkeypatch.setattr(checkpoint_file, "_FORM", checkpoint_file._FORM._replace(version=3))
-        with pytest.raises(ValueError, match=r"version 2; expected .* 3"):
+        monkeypatch.setattr(checkpoint_file, "_FORM", checkpoint_file._FORM._replace(version=4))
+        with pytest.raises(ValueError, match=r"version 3; expected .* 4"):
             fitted(interrupted, checkpoint=path)
 
     def test_a_table_of_text(self, path):

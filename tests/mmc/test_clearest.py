@@ -4,7 +4,7 @@ import scipy.sparse as sp
 
 from manyview.metrics import clustering_accuracy
 from manyview.mmc import clearest as module
-from manyview.mmc.clearest import clearest_labels, cut, unexplained
+from manyview.mmc.clearest import clearest_clusters, cut, unexplained
 
 
 def blocks(truth, across, seed=0):
@@ -25,30 +25,30 @@ def rng():
 
 class TestClearest:
     def test_a_later_graph_is_taken_where_it_is_far_clearer(self, rng):
-        labels = clearest_labels([blocks(OTHER, 0.9), blocks(TRUTH, 0.01)], 3, rng)
+        labels = clearest_clusters([blocks(OTHER, 0.9), blocks(TRUTH, 0.01)], 3, rng).labels
         assert clustering_accuracy(TRUTH, labels) == 1.0
 
     def test_the_first_stays_where_the_later_is_not(self, rng):
-        labels = clearest_labels([blocks(OTHER, 0.1), blocks(TRUTH, 0.1)], 3, rng)
+        labels = clearest_clusters([blocks(OTHER, 0.1), blocks(TRUTH, 0.1)], 3, rng).labels
         assert clustering_accuracy(OTHER, labels) == 1.0
 
     def test_pieces_are_not_clusters(self, rng):
         pieces = blocks(np.arange(60) // 10, 0.0)
-        labels = clearest_labels([blocks(TRUTH, 0.5), pieces], 3, rng)
+        labels = clearest_clusters([blocks(TRUTH, 0.5), pieces], 3, rng).labels
         assert clustering_accuracy(TRUTH, labels) == 1.0
 
     def test_pieces_as_many_as_clusters_are(self, rng):
-        labels = clearest_labels([blocks(OTHER, 0.9), blocks(TRUTH, 0.0)], 3, rng)
+        labels = clearest_clusters([blocks(OTHER, 0.9), blocks(TRUTH, 0.0)], 3, rng).labels
         assert clustering_accuracy(TRUTH, labels) == 1.0
 
     def test_nor_are_copies_of_a_few_samples(self, rng):
         copies = np.where(np.arange(60) < 50, 0, np.arange(60) // 5)  # two of five, and the rest
-        labels = clearest_labels([blocks(TRUTH, 0.1), blocks(copies, 0.0)], 3, rng)
+        labels = clearest_clusters([blocks(TRUTH, 0.1), blocks(copies, 0.0)], 3, rng).labels
         assert clustering_accuracy(TRUTH, labels) == 1.0
 
     def test_small_clusters_are_where_the_first_shows_none(self, rng):
         small = np.where(np.arange(60) < 50, 0, np.arange(60) // 5)
-        labels = clearest_labels([blocks(OTHER, 0.9), blocks(small, 0.01)], 3, rng)
+        labels = clearest_clusters([blocks(OTHER, 0.9), blocks(small, 0.01)], 3, rng).labels
         assert clustering_accuracy(small, labels) == 1.0
 
     @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ class TestClearest:
             return real(*args, **options)
 
         monkeypatch.setattr(module, "cluster_rows", noted)
-        clearest_labels([blocks(TRUTH, 0.1)], n_clusters, rng)
+        clearest_clusters([blocks(TRUTH, 0.1)], n_clusters, rng)
         assert asked == [n_init]
 
 

@@ -27,10 +27,10 @@ def start_discrete(c, labels, k=3):
     DiscreteIndicator().start(c.engine, k)
 
 
-def update_to_the_end(indicator, c):
+def update_to_the_end(indicator, c, **options):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MOST_ROUNDS", 200)
-        indicator.update(c.engine, c.factors, c.moments)
+        indicator.update(c.engine, c.factors, c.moments, **options)
 
 
 @seeds
@@ -98,7 +98,7 @@ def test_a_model_that_explains_in_part_holds_labels(case, seed):
     c.factors = c.factors.with_clusters(best)
     unexplained = c.moments.misfit(best) / 2
     assume(0.0 < unexplained < 1.0)
-    update_to_the_end(DiscreteIndicator(trust=1.0), c)
+    update_to_the_end(DiscreteIndicator(), c, trust=1.0)
     new, prediction = c.engine.gather("labels"), c.P @ best.T
     held = prediction + unexplained * (1 - unexplained) ** 2 * indicator_of(labels, 3)
     reached = criterion(held, new, 3)

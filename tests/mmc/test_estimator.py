@@ -136,30 +136,6 @@ class TestStarts:
         model = fitted(views, init=init, n_init=3, gamma=0.1)
         assert any(not W[:-1].any(axis=1).all() for W in model.view_factors_)
 
-    @pytest.mark.parametrize(
-        ("init", "limit", "expected"),
-        [
-            ("graph", 90, 1.0),
-            ("graph", 89, 0.5),
-            ("kmeans", 90, 0.0),
-            ("random", 90, 0.0),
-            (np.arange(90) % 3, 90, 0.0),
-        ],
-    )
-    def test_labels_are_held_as_far_as_the_start_is_trusted(
-        self, monkeypatch, init, limit, expected
-    ):
-        asked, real = [], module.DiscreteIndicator
-
-        def watched(*, trust):
-            asked.append(trust)
-            return real(trust=trust)
-
-        monkeypatch.setattr(module, "DiscreteIndicator", watched)
-        monkeypatch.setattr(starts, "EXACT_LIMIT", limit)
-        fitted(blobs()[0], init=init)
-        assert asked == [expected]
-
     def test_several_starts_end_no_higher_than_the_first(self):
         views, _ = blobs(spread=2.5)
         one = fitted(views, init="random", n_init=1)

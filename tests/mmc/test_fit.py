@@ -62,7 +62,7 @@ def _check_consistent(c, problem, fitted, gamma):
 @pytest.mark.parametrize(("changes", "sweeps"), [([0.02], 3), ([0.05], 8), ([0.02, 0.02, 0.05], 8)])
 def test_stops_when_97_percent_stayed_for_sweeps_in_a_row(case, monkeypatch, changes, sweeps):
     real, moved = module.sweep, cycle(changes)
-    monkeypatch.setattr(module, "sweep", lambda *args: (*real(*args)[:2], next(moved)))
+    monkeypatch.setattr(module, "sweep", lambda *args, **kw: (*real(*args, **kw)[:2], next(moved)))
     _, fitted = run(case(1, n=60), patience=3)
     assert len(fitted.objective) == sweeps
     assert fitted.converged == (sweeps == 3)
@@ -107,7 +107,7 @@ def test_interrupt_in_a_sweep_goes_back_to_the_last_whole_one(
 
 
 def test_interrupt_before_the_first_sweep_is_passed_on(case, monkeypatch):
-    def interrupt(*args):
+    def interrupt(*args, **options):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(module, "sweep", interrupt)

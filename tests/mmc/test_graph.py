@@ -5,7 +5,13 @@ import scipy.sparse as sp
 from manyview import as_views
 from manyview.engine import LocalEngine, engine_for
 from manyview.mmc import graph as module
-from manyview.mmc.graph import find_nearest, harmonic_weights, neighbour_graphs, product_kernel
+from manyview.mmc.graph import (
+    Search,
+    find_nearest,
+    harmonic_weights,
+    neighbour_graphs,
+    product_kernel,
+)
 
 NORMALIZE = ["rows", "columns", None]
 FACTORS = [1.0, 0.25]
@@ -77,7 +83,8 @@ class TestNeighbours:
         marks = np.arange(0, 90, 3)
         kernel = kernel_of(views, normalize, half_way=False)[:, marks]
         engine = engine_of(views, normalize)
-        find_nearest(engine, engine.take(marks), 5, [np.ones(X.shape[1]) for X in views])
+        widths = [np.ones(X.shape[1]) for X in views]
+        find_nearest(engine, Search.of(engine, engine.take(marks), 5, widths))
         np.testing.assert_array_equal(engine.gather("near"), np.argsort(-kernel, axis=1)[:, :5])
 
     def test_whatever_the_blocks(self, normalize, sparse, monkeypatch):
@@ -139,7 +146,8 @@ def test_a_sample_that_lacks_a_view_goes_by_the_others():
     present[:10, 1] = False
     engine = LocalEngine(as_views(views, present=present), normalize="rows")
     widths = module.halfway_widths(engine)
-    find_nearest(engine, engine.take(np.arange(90)), 5, widths, itself=False)
+    search = Search.of(engine, engine.take(np.arange(90)), 5, widths)
+    find_nearest(engine, search, itself=False)
     found = engine.gather("near")
     cosines = [cosines_in(np.where(present[:, [v]], X, 0.0), "rows") for v, X in enumerate(views)]
     for v, there in enumerate(present.T):  # as near to others as these are on average

@@ -44,6 +44,22 @@ def test_graph_finds_clear_clusters(monkeypatch, limit, normalize, sparse):
     assert adjusted_rand_score(truth, labels) > 0.95
 
 
+@pytest.mark.parametrize("limit", [4000, 10], ids=["exact", "landmarks"])
+@pytest.mark.parametrize("n_clusters", [2, 3, 10])
+def test_graph_tells_clusters_from_noise(monkeypatch, limit, n_clusters):
+    monkeypatch.setattr(init, "EXACT_LIMIT", limit)
+    rng = np.random.default_rng(0)
+    noise = rng.standard_normal((2, 1000, 30))
+    means = 3.0 * rng.standard_normal((2, n_clusters, 30))
+    clear = noise + means[:, np.arange(1000) % n_clusters]
+    within = [
+        graph_start(LocalEngine(as_views(list(views)), normalize="rows"), n_clusters, rng)
+        for views in (clear, noise)
+    ]
+    assert within[0] < 0.05
+    assert within[1] > 0.3
+
+
 @pytest.mark.parametrize("sizes", [(1500, 150, 20), (1950, 30)])
 @pytest.mark.parametrize("limit", [4000, 10], ids=["exact", "landmarks"])
 def test_graph_finds_clear_clusters_of_unequal_size(monkeypatch, limit, sizes):

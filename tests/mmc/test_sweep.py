@@ -56,7 +56,7 @@ def test_leaving_the_work_changes_nothing(case, monkeypatch):
 @pytest.mark.parametrize("movers", [0, 6, 15, 300])
 def test_a_sweep_tells_the_part_that_moved(case, movers):
     class Moving(DiscreteIndicator):
-        def update(self, engine, factors, moments):
+        def update(self, engine, factors, moments, **options):
             labels = np.arange(300) % 3
             labels[:movers] = (labels[:movers] + 1) % 3
             engine.scatter("labels", labels)

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import array_api_compat
 import numpy as np
@@ -20,6 +20,9 @@ from manyview.engine.scaling import Scaling
 from manyview.views.checks import ROUNDING_OF_MEAN
 
 __all__ = ["Engine"]
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 class Engine(ABC):
@@ -90,6 +93,13 @@ class Engine(ABC):
     @abstractmethod
     def restore(self, snapshot: list[dict[str, Any]]) -> None:
         """Put back the state of a snapshot."""
+
+    def side_by_side(self, function: Callable[[S], T], items: Sequence[S]) -> list[T]:
+        """Return what `function` makes of each item, with the threads that are at hand here.
+
+        For work of this process between passes over the blocks; `function` makes none itself.
+        """
+        return list(map(function, items))
 
     def rescale(self, name: str, factors: Sequence[float]) -> None:
         """Multiply each array of a state that is a list by a number."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
@@ -23,6 +23,7 @@ from manyview.views import Views
 
 __all__ = ["LocalEngine"]
 
+S = TypeVar("S")
 T = TypeVar("T")
 
 # A block's rows are read twice by the hot loop, the second time from the cache; shorter blocks
@@ -169,26 +170,33 @@ class LocalEngine(Engine):
         """Return some samples' rows of a state, in this process."""
         return to_numpy(self.gather(name))[samples]
 
+    def side_by_side(self, function: Callable[[S], T], items: Sequence[S]) -> list[T]:
+        """Return what `function` makes of each item, by the threads that work on blocks."""
+        return list(self._in_turn(function, items))
+
     def _map(self, function: Callable[[Block], T]) -> Iterator[T]:
+        return self._in_turn(function, self.blocks)
+
+    def _in_turn(self, function: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
         pool = getattr(self, "_pool", None)
         if pool is None:
-            return map(function, self.blocks)
-        return _in_turn(pool, function, self.blocks, ahead=2 * self._n_threads)
+            return map(function, items)
+        return _in_turn(pool, function, items, ahead=2 * self._n_threads)
 
 
 def _in_turn(
-    pool: ThreadPoolExecutor, function: Callable[[Block], T], blocks: list[Block], ahead: int
+    pool: ThreadPoolExecutor, function: Callable[[S], T], items: Sequence[S], ahead: int
 ) -> Iterator[T]:
-    """Yield what the pool makes of each block, in order.
+    """Yield what the pool makes of each item, in order.
 
-    It is never more than some blocks ahead of who asks: sums as large as a factor would pile up.
+    It is never more than some items ahead of who asks: sums as large as a factor would pile up.
     """
     waiting: deque[Future[T]] = deque()
     try:
-        for block in blocks:
+        for item in items:
             if len(waiting) == ahead:
                 yield waiting.popleft().result()
-            waiting.append(pool.submit(function, block))
+            waiting.append(pool.submit(function, item))
         while waiting:
             yield waiting.popleft().result()
     finally:

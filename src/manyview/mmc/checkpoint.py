@@ -115,6 +115,8 @@ class Checkpoint:
         After every sweep.
     settled : int
         Sweeps in a row that left the indicator as it was.
+    trust : float
+        How far the labels of the start are held.
     converged : bool
         Whether there is nothing left to do.
     generator : dict
@@ -129,6 +131,7 @@ class Checkpoint:
     indicator: Matrix | None
     objective: list[float]
     settled: int
+    trust: float
     converged: bool
     generator: dict[str, Any]
 
@@ -191,6 +194,7 @@ def captured(
         engine.take_state("indicator", everyone) if orthogonal else None,
         list(fitted.objective),
         fitted.settled,
+        fitted.trust,
         fitted.converged,
         dict(rng.bit_generator.state),
     )
@@ -213,6 +217,7 @@ def resumed(
         project_all(engine, views),
         list(checkpoint.objective),
         settled=checkpoint.settled,
+        trust=checkpoint.trust,
         converged=checkpoint.converged,
     )
 

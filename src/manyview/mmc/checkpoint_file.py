@@ -28,7 +28,7 @@ from manyview.warn import warn_user
 
 __all__ = ["CheckpointFile", "opened", "writable"]
 
-_FORM = Form("manyview.MMC checkpoint", version=2, what="checkpoint")
+_FORM = Form("manyview.MMC checkpoint", version=3, what="checkpoint")
 
 
 def writable(path: Path) -> Path:
@@ -202,6 +202,7 @@ def _members(checkpoint: Checkpoint) -> dict[str, Any]:
         "gamma": checkpoint.gamma,
         "objective": checkpoint.objective,
         "settled": checkpoint.settled,
+        "trust": checkpoint.trust,
         "converged": checkpoint.converged,
         "generator": checkpoint.generator,
     }
@@ -257,6 +258,7 @@ def _checkpoint(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> 
         arrays.get("indicator"),
         header["objective"],
         header["settled"],
+        header["trust"],
         header["converged"],
         header["generator"],
     )

@@ -19,7 +19,7 @@ from manyview._typing import Matrix
 from manyview.linalg.embedding import clear_embedding
 from manyview.linalg.partition import Labels, cluster_rows
 
-__all__ = ["Seen", "clearest_labels", "cut", "unexplained"]
+__all__ = ["Seen", "clearest_clusters", "cut", "unexplained"]
 
 
 _FEWEST_STARTS, _MOST_STARTS = 10, 30  # of k-means, the fewer the more clusters
@@ -30,7 +30,7 @@ _WITHIN_BOUND = 0.75
 _ODDS_TOLERATED, _ODDS_REJECTED = 1.15, 2.0
 
 
-def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Generator) -> Labels:
+def clearest_clusters(graphs: Sequence[Any], n_clusters: int, rng: np.random.Generator) -> Seen:
     """Return the clusters of the first graph, or of a later one that shows them more clearly.
 
     A graph that falls into more pieces than there are clusters is not asked.
@@ -46,8 +46,8 @@ def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Gener
 
     Returns
     -------
-    ndarray of shape (n_samples,)
-        Labels; every cluster has a member.
+    Seen
+        Labels, every cluster with a member, and how clear they are.
     """
     n_init = int(np.clip(300 // n_clusters, _FEWEST_STARTS, _MOST_STARTS))
 
@@ -63,7 +63,7 @@ def clearest_labels(graphs: Sequence[Any], n_clusters: int, rng: np.random.Gener
         seen = seen_in(graph)
         if seen.is_clearer(best, lambda labels: cut(first, labels, labels)):
             best = seen
-    return best.labels
+    return best
 
 
 @dataclass(frozen=True)

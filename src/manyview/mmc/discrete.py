@@ -47,27 +47,22 @@ class LargestGain:
 class DiscreteIndicator(Indicator):
     """One cluster per sample: ``F[n, k] = 1 / sqrt(size_k)`` for its cluster k, else 0.
 
-    Parameters
-    ----------
-    trust : float
-        How far labels are held, 0 to 1. The step maximises ``<prediction + h F, F_new>``, with F
-        the indicator as it is and h the trust times ``u (1 - u)^2`` of :func:`_hold`. That adds
-        ``h / sqrt(size_k)``, h times its entry of F, to a sample's prediction for its own cluster
-        k. For good labels beside a model that explains them in part only, whose errors would
-        become labels.
-
     Notes
     -----
+    Labels may be held: the step maximises ``<prediction + h F, F_new>``, with F the indicator as it
+    is and h the trust times ``u (1 - u)^2`` of :func:`_hold`. That adds ``h / sqrt(size_k)``, h
+    times its entry of F, to a sample's prediction for its own cluster k. For good labels beside a
+    model that explains them in part only, whose errors would become labels.
+
     J does not rise, whether labels are held or not. As ``|F| = |F_new|``, it falls by
     ``2 <prediction, F_new - F>``, and ``<F, F_new> <= <F, F>``: an F_new for which
     ``<prediction + h F, F_new>`` is at least what it is for F has
     ``<prediction, F_new - F> >= h <F, F - F_new> >= 0``.
     """
 
-    def __init__(self, *, trust: float = 0.0) -> None:
-        self._trust = trust
-
-    def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
+    def update(
+        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float = 0.0
+    ) -> Moments:
         """Move samples as long as ``sum_k S_k / sqrt(size_k)`` rises, never emptying a cluster.
 
         S_k is the sum of the predictions for cluster k (with ``h F``, where labels are held) over
@@ -79,7 +74,7 @@ class DiscreteIndicator(Indicator):
         """
         if moments.squared_prediction(factors.clusters) < LEAST_EXPLAINED * len(factors.clusters):
             return moments  # what a model says that has all but vanished is rounding
-        hold = self._trust * _hold(factors, moments)
+        hold = trust * _hold(factors, moments)
         sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, hold))
         moved, most = False, 0
         for _ in range(_MOST_ROUNDS):

@@ -271,7 +271,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                 file, saved = opened(path, engine, checked, parameters, rng)
             # before features are left out
             mean_rows, squares = map(list, zip(*engine.moments, strict=True))
-            problem = self._problem(engine, start, self.gamma if saved is None else saved.gamma)
+            problem = self._problem(engine, self.gamma if saved is None else saved.gamma)
         said = remark_on_rows(squares) if self.normalize == "rows" else None
         if said is not None:
             warn_user(said, ViewWarning)
@@ -433,13 +433,12 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             )
         return writable(Path(self.checkpoint))
 
-    def _problem(self, engine: Engine, start: Start, gamma: float | None) -> Problem:
+    def _problem(self, engine: Engine, gamma: float | None) -> Problem:
         penalty = penalty_named(self.penalty)
         if gamma is None:
             gamma = default_gamma(engine, penalty, self.n_clusters)
-        indicator: Indicator = OrthogonalIndicator()
-        if self.indicator == "discrete":
-            indicator = DiscreteIndicator(trust=start.trust(engine.n_samples))
+        discrete = self.indicator == "discrete"
+        indicator: Indicator = DiscreteIndicator() if discrete else OrthogonalIndicator()
         return Problem(penalty, float(gamma), indicator, self.max_iter, self.tol, self.patience)
 
     def _record(

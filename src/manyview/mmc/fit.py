@@ -28,6 +28,8 @@ class Fitted:
         After every sweep.
     settled : int
         Sweeps in a row that left the indicator as it was.
+    trust : float
+        How far the labels of the start are held, 0 to 1.
     converged, interrupted : bool
         Why the sweeps ended, if not by their number.
     """
@@ -36,6 +38,7 @@ class Fitted:
     moments: Moments
     objective: list[float] = field(default_factory=list)
     settled: int = 0
+    trust: float = 0.0
     converged: bool = False
     interrupted: bool = False
 
@@ -60,12 +63,14 @@ class Fitted:
         return n_clusters > 1 and beyond_sizes < _CONSTANT_EXPLAINS * (n_clusters - 1)
 
 
-def begin(engine: Engine, problem: Problem, factors: Factors, moments: Moments) -> Fitted:
+def begin(
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments, *, trust: float = 0.0
+) -> Fitted:
     """Return a fit before its first sweep.
 
     The blocks of the engine hold projections and indicator that belong to `factors`.
     """
-    return Fitted(*balanced(engine, problem, factors, moments))
+    return Fitted(*balanced(engine, problem, factors, moments), trust=trust)
 
 
 def carry_on(
@@ -105,7 +110,9 @@ def carry_on(
     whole = engine.snapshot(*STATE)
     try:
         while len(fitted.objective) < problem.max_iter and not fitted.converged:
-            factors, moments, moved = sweep(engine, problem, fitted.factors, fitted.moments)
+            factors, moments, moved = sweep(
+                engine, problem, fitted.factors, fitted.moments, trust=fitted.trust
+            )
             value = problem.value(factors, moments)
             if not value <= previous:  # all that is left is rounding
                 go_back(engine, fitted.factors, whole)

@@ -77,9 +77,9 @@ def neighbour_graphs(
     n = engine.n_samples
     most = [int(np.ceil(reach * _REACH_IN_CLUSTERS * n / n_clusters)) for reach in reaches]
     counts = list(dict.fromkeys(min(max(count, FEWEST_NEIGHBOURS), n - 1) for count in most))
-    widths = halfway_widths(engine)
     marks = engine.take(np.arange(n))
-    find_nearest(engine, marks, max(counts), widths, order=order, itself=False)
+    search = Search.of(engine, marks, max(counts), halfway_widths(engine), order=order)
+    find_nearest(engine, search, itself=False)
     near = engine.take_state("near", np.arange(n))
     engine.forget("near")
     return [_linked(near[:, :count]) for count in counts]
@@ -147,50 +147,26 @@ def product_kernel(cosines: list[Array], order: int | None = None) -> Array:
     return reduce(add, sums)
 
 
-def find_nearest(
-    engine: Engine,
-    landmarks: list[RowView],
-    count: int,
-    widths: list[Matrix],
-    *,
-    order: int | None = None,
-    itself: bool = True,
-) -> None:
+def find_nearest(engine: Engine, search: Search, *, itself: bool = True) -> None:
     """Put each sample's nearest landmarks, by their places, into the blocks as ``near``.
 
     Parameters
     ----------
     engine : Engine
         The samples.
-    landmarks : list of RowView
-        Rows of each view of the samples that others are compared with.
-    count : int
-        Number of landmarks for each sample.
-    widths : list of ndarray
-        What the features of each view are multiplied by.
-    order : int, optional
-        Most views that the kernel multiplies; by default all.
+    search : Search
+        What they are compared with.
     itself : bool
         Whether a sample may be its own neighbour; if not, all samples are landmarks.
     """
-    search = Search.of(engine, landmarks, count, widths, order=order)
     engine.update(_nearest_kernel, search, itself)
 
 
-def nearest_of(
-    engine: Engine,
-    rows: list[RowView],
-    landmarks: list[RowView],
-    count: int,
-    widths: list[Matrix],
-    *,
-    order: int | None = None,
-) -> npt.NDArray[np.integer[Any]]:
-    """Return the nearest landmarks of samples that were taken out of the engine, by their places.
+def nearest_of(rows: list[RowView], search: Search) -> npt.NDArray[np.integer[Any]]:
+    """Return the nearest landmarks of samples that were taken out of an engine, by their places.
 
-    `rows` are theirs of each view; the other parameters are those of :func:`find_nearest`.
+    `rows` are theirs of each view.
     """
-    search = Search.of(engine, landmarks, count, widths, order=order)
     block = Block(slice(0, rows[0].x.shape[0]), rows)
     return np.concatenate(list(nearest_chunks(block, search)))
 
@@ -242,6 +218,11 @@ class Search(NamedTuple):
     order: int | None
     chunk: int
 
+    @property
+    def n_landmarks(self) -> int:
+        """Number of landmarks."""
+        return int(self.marks[0].x.shape[0])
+
     @classmethod
     def of(
         cls,
@@ -250,9 +231,23 @@ class Search(NamedTuple):
         count: int,
         widths: list[Matrix],
         *,
-        order: int | None,
+        order: int | None = None,
     ) -> Self:
-        """Prepare the landmarks; parameters as in :func:`find_nearest`."""
+        """Prepare the landmarks.
+
+        Parameters
+        ----------
+        engine : Engine
+            The samples.
+        landmarks : list of RowView
+            Rows of each view of the samples that others are compared with.
+        count : int
+            Number of landmarks for each sample.
+        widths : list of ndarray
+            What the features of each view are multiplied by.
+        order : int, optional
+            Most views that the kernel multiplies; by default all.
+        """
         columns = [scaling.columns for scaling in engine.scalings]
         marks = list(map(prepared, landmarks, columns, widths))
         unknown = list(map(_lacking, landmarks))

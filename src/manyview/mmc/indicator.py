@@ -34,10 +34,13 @@ class Indicator(ABC):
         set_from_labels(engine, cluster_sizes(engine, n_clusters))
 
     @abstractmethod
-    def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
+    def update(
+        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float = 0.0
+    ) -> Moments:
         """Renew the indicator in the blocks and return the moments with it.
 
-        Where it stays as it was, so do they: the same object is returned.
+        Where it stays as it was, so do they: the same object is returned. `trust`, 0 to 1, is how
+        far labels are held beside what the model predicts, where there are labels.
         """
 
     @abstractmethod

@@ -18,7 +18,7 @@ from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Scaling, Sums, Update
 from manyview.engine.arrays import Array, namespace, to_numpy
 from manyview.linalg.partition import cluster_rows
-from manyview.mmc.clearest import clearest_labels
+from manyview.mmc.clearest import clearest_clusters
 from manyview.mmc.graph import neighbour_graphs
 from manyview.mmc.kmeans import assigned, cluster_state, lloyd
 from manyview.mmc.landmarks import LOOKS, NEAR_LOOK, embed_by_landmarks
@@ -27,7 +27,6 @@ __all__ = [
     "EXACT_LIMIT",
     "N_LANDMARKS",
     "graph_start",
-    "is_compared_whole",
     "kmeans_start",
     "random_start",
 ]
@@ -43,11 +42,6 @@ _LANDMARKS_PER_CLUSTER = 20  # where that comes to more, up to as many as can al
 _NEAR_REACH = 1 / 16  # part of the usual number of neighbours, for a second look
 
 
-def is_compared_whole(n_samples: int) -> bool:
-    """Return whether a graph compares all samples with each other, and not with landmarks."""
-    return n_samples <= EXACT_LIMIT
-
-
 def graph_start(
     engine: Engine,
     n_clusters: int,
@@ -55,7 +49,7 @@ def graph_start(
     *,
     order: int | None = None,
     reach: float = 1.0,
-) -> None:
+) -> float:
     """Put the clusters of the graph of the product kernel into the blocks, as ``labels``.
 
     Up to ``EXACT_LIMIT`` samples each is linked to its nearest samples, and a graph of the very
@@ -77,19 +71,27 @@ def graph_start(
     reach : float
         Number of neighbours, as part of the usual one. Below 1 there is one graph only; by
         landmarks, that of the second look.
+
+    Returns
+    -------
+    float
+        Part of the variance of the graph's embedding that lies within the clusters: 0 where they
+        are perfectly clear, about .3 to .7 where there is nothing but noise.
     """
     n = engine.n_samples
-    if is_compared_whole(n):
+    if n <= EXACT_LIMIT:
         reaches = (reach,) if reach < 1.0 else (reach, _NEAR_REACH)
         graphs = neighbour_graphs(engine, n_clusters, reaches, order=order)
-        engine.scatter("labels", clearest_labels(graphs, n_clusters, rng))
-        return
+        seen = clearest_clusters(graphs, n_clusters, rng)
+        engine.scatter("labels", seen.labels)
+        return seen.within
     count = min(n, _n_landmarks(n_clusters))
     landmarks = engine.take(np.sort(rng.choice(n, count, replace=False)))
     looks = LOOKS if reach == 1.0 else (replace(NEAR_LOOK, part=reach * NEAR_LOOK.part),)
-    embed_by_landmarks(engine, landmarks, n_clusters, rng, looks, order=order)
+    within = embed_by_landmarks(engine, landmarks, n_clusters, rng, looks, order=order)
     cluster_state(engine, "embedding", n_clusters, rng)
     engine.forget("embedding")
+    return within
 
 
 def _n_landmarks(n_clusters: int) -> int:

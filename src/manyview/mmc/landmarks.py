@@ -70,11 +70,13 @@ class Look:
         most = int(np.ceil(self.part * n_landmarks / n_clusters))
         return min(max(most, FEWEST_NEIGHBOURS), n_landmarks)
 
-    def widths(self, engine: Engine) -> list[Matrix]:
-        """Return what the features of each view are multiplied by."""
-        if self.halfway:
-            return halfway_widths(engine)
-        return [np.ones(scaling.n_features, dtype=engine.dtype) for scaling in engine.scalings]
+    def search(
+        self, engine: Engine, landmarks: list[RowView], n_clusters: int, order: int | None = None
+    ) -> Search:
+        """Return what samples are compared with; parameters as in :func:`embed_by_landmarks`."""
+        widths = halfway_widths(engine) if self.halfway else _no_widths(engine)
+        count = self.count(_size(landmarks), n_clusters)
+        return Search.of(engine, landmarks, count, widths, order=order)
 
 
 FAR_LOOK = Look(1.0, halfway=True)
@@ -90,7 +92,7 @@ def embed_by_landmarks(
     looks: Sequence[Look] = LOOKS,
     *,
     order: int | None = None,
-) -> None:
+) -> float:
     """Put the samples' rows of the graph's top eigenvectors, unit length, into the blocks.
 
     They are the state ``embedding``, each eigenvector weighted by how far it stands above noise.
@@ -111,15 +113,19 @@ def embed_by_landmarks(
         Which landmarks a sample may be linked to.
     order : int, optional
         Most views that the kernel multiplies; by default all.
+
+    Returns
+    -------
+    float
+        Part of the embedding's variance that lies within clusters, by the samples that were asked.
     """
-    look = clearest_look(engine, landmarks, n_clusters, rng, looks, order=order)
-    size, widths = _size(landmarks), look.widths(engine)
-    count = look.count(size, n_clusters)
-    search = None
+    searches = [look.search(engine, landmarks, n_clusters, order) for look in looks]
+    chosen, within = clearest_look(engine, searches, n_clusters, rng)
+    search: Search | None = searches[chosen]
+    size, count = _size(landmarks), searches[chosen].n_nearest
     if count <= _MOST_KEPT_LANDMARKS:
-        find_nearest(engine, landmarks, count, widths, order=order)
-    else:
-        search = Search.of(engine, landmarks, count, widths, order=order)
+        find_nearest(engine, searches[chosen])
+        search = None
     weights = _summing_to_one(count)
     part = min(1.0, _EMBEDDED_PER_LANDMARK * size / engine.n_samples)
     seed = int(rng.integers(2**31 - 1))
@@ -127,61 +133,57 @@ def embed_by_landmarks(
     readout = _readout(to_numpy(gram), n_clusters)
     engine.update(_embed_kernel, search, weights, readout)
     engine.forget("near")
+    return within
 
 
 def clearest_look(
-    engine: Engine,
-    landmarks: list[RowView],
-    n_clusters: int,
-    rng: np.random.Generator,
-    looks: Sequence[Look] = LOOKS,
-    *,
-    order: int | None = None,
-) -> Look:
-    """Return the first look, or a later one that shows clusters more clearly.
+    engine: Engine, searches: Sequence[Search], n_clusters: int, rng: np.random.Generator
+) -> tuple[int, float]:
+    """Choose the first of several looks at landmarks, or a later one that shows clusters better.
 
     Noisy samples, such as texts, want many landmarks, and fine clusters few. Looks are tried on
     twice as many samples as there are landmarks, and compared as in
-    :mod:`manyview.mmc.clearest`. Parameters as in :func:`embed_by_landmarks`.
+    :mod:`manyview.mmc.clearest`.
+
+    Parameters
+    ----------
+    engine : Engine
+        The samples.
+    searches : sequence of Search
+        What each look compares samples with; see :meth:`Look.search`.
+    n_clusters : int
+        Number of clusters.
+    rng : numpy.random.Generator
+        Source of all that is random.
 
     Returns
     -------
-    Look
-        The look to take at all samples.
+    chosen : int
+        Which look to take at all samples.
+    within : float
+        Part of its embedding's variance that lies within clusters.
     """
-    if len(looks) == 1:
-        return looks[0]
-    n, size = engine.n_samples, _size(landmarks)
+    n, size = engine.n_samples, searches[0].n_landmarks
     asked = min(n, max(int(_ASKED_PER_LANDMARK * size), 10 * n_clusters))
-    sample = np.sort(rng.choice(n, asked, replace=False))
-    rows = engine.take(sample)
-    first, *others = (_links(engine, rows, landmarks, n_clusters, look, order) for look in looks)
-    best, seen = looks[0], _seen(first, n_clusters, rng)
-    for look, links in zip(looks[1:], others, strict=True):
-        now = _seen(links, n_clusters, rng)
+    rows = engine.take(np.sort(rng.choice(n, asked, replace=False)))
+
+    def embedded(search: Search) -> tuple[Any, Matrix]:
+        weights = _summing_to_one(search.n_nearest)
+        links = weighted_links(nearest_of(rows, search), weights, size)
+        readout = _readout((links.T @ links).toarray(), n_clusters)
+        return links, unit_rows(links @ readout)
+
+    (first, embedding), *others = engine.side_by_side(embedded, searches)
+    chosen, seen = 0, Seen.of(embedding, n_clusters, rng)
+    for number, (_, embedding) in enumerate(others, start=1):
+        now = Seen.of(embedding, n_clusters, rng)
         if now.is_clearer(seen, partial(cut, first)):
-            best, seen = look, now
-    return best
+            chosen, seen = number, now
+    return chosen, seen.within
 
 
-def _links(
-    engine: Engine,
-    rows: list[RowView],
-    landmarks: list[RowView],
-    n_clusters: int,
-    look: Look,
-    order: int | None,
-) -> Any:
-    """Return Z of samples that were taken out of the engine."""
-    size = _size(landmarks)
-    count = look.count(size, n_clusters)
-    near = nearest_of(engine, rows, landmarks, count, look.widths(engine), order=order)
-    return weighted_links(near, _summing_to_one(count), size)
-
-
-def _seen(links: Any, n_clusters: int, rng: np.random.Generator) -> Seen:
-    readout = _readout((links.T @ links).toarray(), n_clusters)
-    return Seen.of(unit_rows(links @ readout), n_clusters, rng)
+def _no_widths(engine: Engine) -> list[Matrix]:
+    return [np.ones(scaling.n_features, dtype=engine.dtype) for scaling in engine.scalings]
 
 
 def _size(landmarks: list[RowView]) -> int:

@@ -29,7 +29,9 @@ class OrthogonalIndicator(Indicator):
         else:
             engine.scatter("indicator", given.astype(engine.dtype))
 
-    def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
+    def update(
+        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float = 0.0
+    ) -> Moments:
         """Set ``F = U V'`` of the prediction's thin SVD, through its K x K Gram matrix."""
         clusters = factors.clusters.astype(np.float64)
         gram = clusters @ moments.gram @ clusters.T

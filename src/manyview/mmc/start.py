@@ -6,12 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from manyview._typing import Matrix
 from manyview.engine import Engine
 from manyview.mmc.fit import Fitted, begin
 from manyview.mmc.given import Given
-from manyview.mmc.init import graph_start, is_compared_whole, kmeans_start, random_start
+from manyview.mmc.init import graph_start, kmeans_start, random_start
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.problem import Problem
+from manyview.mmc.sweep import factor_steps
 
 __all__ = ["STARTS", "Start"]
 
@@ -19,8 +21,8 @@ _BY_LABELS = {"kmeans": kmeans_start, "random": random_start}
 STARTS = frozenset({"graph", *_BY_LABELS})
 """Names of starts."""
 
-# of further starts from a graph
-_REACH_FACTOR = 1 / 4  # neighbours, as part of those of the start before
+_AS_UNCLEAR_AS_NOISE = 0.3  # part of the variance within clusters; noise alone has .3 to .7
+_REACH_FACTOR = 1 / 4  # neighbours of a further start from a graph, as part of those before
 _LOWER_BY = 0.1  # part of the objective, which ranks starts but roughly
 
 
@@ -47,20 +49,14 @@ class Start:
         """Part of the objective by which one of several starts has to be lower than another."""
         return _LOWER_BY if self.init == "graph" else 0.0
 
-    def trust(self, n_samples: int) -> float:
-        """Return how far labels of the start are held in the sweeps, 0 to 1.
-
-        Those of a graph that compares all samples with each other in full, those by landmarks,
-        which are rougher, half as far, and those of k-means or from elsewhere not at all.
-        """
-        if self.init != "graph":
-            return 0.0
-        return 1.0 if is_compared_whole(n_samples) else 0.5
-
     def begin(
         self, engine: Engine, problem: Problem, rng: np.random.Generator, number: int
     ) -> Fitted:
         """Return a fit before its first sweep, with its state in the blocks.
+
+        Labels of a graph are held in the sweeps, the further the more clearly it shows them. Where
+        it shows none more clearly than noise would, they are not held, and those of k-means take
+        their place if the model explains them better.
 
         Parameters
         ----------
@@ -73,17 +69,44 @@ class Start:
         number : int
             Which of several starts it is, from 0.
         """
-        given = None
         if isinstance(self.init, Given):
-            given = self.init.indicator
             engine.scatter("labels", self.init.labels)
-        elif self.init == "graph":
-            graph_start(
-                engine, self.n_clusters, rng, order=self.order, reach=float(_REACH_FACTOR**number)
-            )
-        else:
+            return self._from_labels(engine, problem, rng, given=self.init.indicator)
+        if self.init != "graph":
             _BY_LABELS[self.init](engine, self.n_clusters, rng)
+            return self._from_labels(engine, problem, rng)
+        reach = float(_REACH_FACTOR**number)
+        within = graph_start(engine, self.n_clusters, rng, order=self.order, reach=reach)
+        trust = max(0.0, 1.0 - (within / _AS_UNCLEAR_AS_NOISE) ** 2)
+        if trust == 0.0 and number == 0:
+            self._leave_the_better(engine, problem, rng)
+        return self._from_labels(engine, problem, rng, trust=trust)
+
+    def _from_labels(
+        self,
+        engine: Engine,
+        problem: Problem,
+        rng: np.random.Generator,
+        *,
+        given: Matrix | None = None,
+        trust: float = 0.0,
+    ) -> Fitted:
         problem.indicator.start(engine, self.n_clusters, given)
         seed = int(rng.integers(2**31 - 1))
         factors, moments = start_factors(engine, self.n_clusters, self.rank, seed, order=self.order)
-        return begin(engine, problem, factors, moments)
+        return begin(engine, problem, factors, moments, trust=trust)
+
+    def _leave_the_better(self, engine: Engine, problem: Problem, rng: np.random.Generator) -> None:
+        """Leave the labels in the blocks, or those of k-means if J of a first sweep is lower."""
+
+        def reached() -> float:
+            fitted = self._from_labels(engine, problem, rng)
+            improved = factor_steps(engine, problem, fitted.factors, fitted.moments)
+            for v in range(len(engine.scalings)):
+                engine.restrict(v, None)
+            return problem.value(*improved)
+
+        of_graph, by_graph = engine.snapshot("labels"), reached()
+        kmeans_start(engine, self.n_clusters, rng)
+        if reached() >= (1.0 - _LOWER_BY) * by_graph:
+            engine.restore(of_graph)

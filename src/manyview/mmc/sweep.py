@@ -33,12 +33,12 @@ STATE = ("indicator", "labels")
 
 
 def sweep(
-    engine: Engine, problem: Problem, factors: Factors, moments: Moments
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments, *, trust: float = 0.0
 ) -> tuple[Factors, Moments, float]:
     """Return factors and moments after a sweep, and the part of the indicator that changed."""
     factors, moments = factor_steps(engine, problem, factors, moments)
     engine.update(_remember_kernel)
-    renewed = problem.indicator.update(engine, factors, moments)
+    renewed = problem.indicator.update(engine, factors, moments, trust=trust)
     if renewed is moments:
         engine.forget("previous")
         return factors, moments, 0.0
