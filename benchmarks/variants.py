@@ -18,8 +18,8 @@ from manyview import MMC, Views, as_views
 from manyview.baselines.scaling import beside, scaled_arrays
 from manyview.engine import engine_for
 from manyview.mmc.defaults import default_gamma, default_rank
-from manyview.mmc.init import graph_start
 from manyview.mmc.penalty import penalty_named
+from manyview.mmc.start import Start
 
 Labels = npt.NDArray[np.intp]
 
@@ -48,11 +48,13 @@ class StartAlone(_Configured):
     order: int | None = None
 
     def fit(self, views: Any) -> Self:
-        engine = engine_for(as_views(views), normalize=self.normalize)
-        # MMC draws its start before anything else
-        rng = self._mmc()._generator()
+        checked = as_views(views)
+        engine, mmc = engine_for(checked, normalize=self.normalize), self._mmc()
+        rank = default_rank(self.n_clusters, len(checked), self.order)
+        start = Start("graph", self.n_clusters, rank, self.order)
         with engine.running():
-            graph_start(engine, self.n_clusters, rng, order=self.order)
+            # MMC draws its start before anything else
+            start.begin(engine, mmc._problem(engine, mmc.gamma), mmc._generator(), 0)
             self.labels_ = engine.gather("labels")
         return self
 

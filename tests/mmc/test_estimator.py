@@ -13,7 +13,6 @@ from manyview.datasets import make_views, read_views
 from manyview.linalg.partition import indicator_of
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 from manyview.mmc import estimator as module
-from manyview.mmc import init as starts
 from manyview.mmc import start as begin
 
 from .estimators import blobs, fitted, warnings_allowed

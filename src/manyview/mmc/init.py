@@ -106,7 +106,7 @@ def kmeans_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> N
     Centres come from scikit-learn's k-means on a sample of the rows, of all of them when they
     are few; Lloyd's iterations over all rows follow.
     """
-    most = max(1000, 50 * n_clusters)
+    most = max(2000, 50 * n_clusters)
     sample = np.arange(engine.n_samples)
     if engine.n_samples > most:
         sample = np.sort(rng.choice(engine.n_samples, most, replace=False))
