@@ -12,7 +12,7 @@ from manyview import MMC, as_views
 from manyview.datasets import make_views
 from manyview.engine import engine_for
 from manyview.engine.arrays import namespace, to_numpy
-from manyview.mmc import init, landmarks
+from manyview.mmc import init, landmarks, start
 
 from .places import PLACES, fetched
 
@@ -59,11 +59,19 @@ class TestAgreement:
         options |= {"max_iter": 5, "tol": 0.0}
         assert_same(fitted(brought(views, place), **options), fitted(views, **options))
 
-    @pytest.mark.parametrize("start", ["graph", "kmeans", "random", "labels", "indicator"])
-    def test_whatever_the_start(self, place, start):
+    @pytest.mark.parametrize("name", ["graph", "kmeans", "random", "labels", "indicator"])
+    def test_whatever_the_start(self, place, name):
         views, truth = made()
-        given = {"labels": truth, "indicator": np.eye(3)[truth]}.get(start, start)
+        given = {"labels": truth, "indicator": np.eye(3)[truth]}.get(name, name)
         assert_same(fitted(brought(views, place), init=given), fitted(views, init=given))
+
+    @pytest.mark.parametrize("limit", [4000, 50], ids=["exact", "landmarks"])
+    def test_of_a_graph_that_shows_nothing_clearly(self, place, limit, monkeypatch):
+        monkeypatch.setattr(start, "_AS_UNCLEAR_AS_NOISE", 1e-9)
+        monkeypatch.setattr(init, "EXACT_LIMIT", limit)
+        monkeypatch.setattr(init, "N_LANDMARKS", 40)
+        views, _ = made(separation=3.0)
+        assert_same(fitted(brought(views, place)), fitted(views))
 
     def test_of_landmarks(self, place, monkeypatch):
         monkeypatch.setattr(init, "EXACT_LIMIT", 50)
