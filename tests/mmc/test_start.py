@@ -63,6 +63,16 @@ class TestOfAnUnclearGraph:
         engine, _ = begun()
         np.testing.assert_array_equal(engine.gather("labels"), TRUTH)
 
+    def test_outliers_are_no_clusters(self, monkeypatch):
+        lone = np.where(np.arange(90) < 2, np.arange(90), 2)
+        shows(monkeypatch, TRUTH, 0.5)
+        monkeypatch.setattr(
+            module, "kmeans_start", lambda engine, *_: engine.scatter("labels", lone)
+        )
+        monkeypatch.setattr(module, "_LOWER_BY", -np.inf)  # whatever the model makes of them
+        engine, _ = begun()
+        np.testing.assert_array_equal(engine.gather("labels"), TRUTH)
+
     def test_the_fit_begins_with_all_features_and_the_labels_that_are_left(self, monkeypatch):
         shows(monkeypatch, OTHER, 0.5)
         engine, fitted = begun()

@@ -17,6 +17,7 @@ __all__ = [
     "Labels",
     "cluster_rows",
     "effective_clusters",
+    "has_collapsed",
     "indicator_of",
     "matched_order",
     "without_empty",
@@ -64,6 +65,20 @@ def effective_clusters(sizes: Matrix) -> float:
     share = sizes / sizes.sum()
     share = share[share > 0]
     return float(np.exp(-np.sum(share * np.log(share))))
+
+
+def has_collapsed(sizes: Matrix, before: Matrix) -> bool:
+    """Return whether clusters were lost: in effect there are fewer than half of those before.
+
+    One cluster of nearly all samples beside some of one or two is no result, however well it can be
+    explained.
+
+    Examples
+    --------
+    >>> has_collapsed(np.array([98, 1, 1]), before=np.array([30, 30, 40]))
+    True
+    """
+    return effective_clusters(sizes) < 0.5 * effective_clusters(before)
 
 
 def matched_order(counts: npt.NDArray[np.int64]) -> tuple[list[int], list[int], int]:

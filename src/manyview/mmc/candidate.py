@@ -9,7 +9,7 @@ import numpy as np
 
 from manyview.engine import Engine
 from manyview.engine.arrays import Array, to_numpy
-from manyview.linalg.partition import effective_clusters
+from manyview.linalg.partition import has_collapsed
 from manyview.mmc.checkpoint_file import CheckpointFile
 from manyview.mmc.fit import Fitted, carry_on
 from manyview.mmc.kmeans import cluster_sizes
@@ -146,7 +146,7 @@ def carried_through(setup: Setup, first: Fitted, start: int) -> Candidate:
     """
     engine, problem = setup.engine, setup.problem
     n_clusters = first.factors.clusters.shape[0]
-    started_with = effective_clusters(cluster_sizes(engine, n_clusters))
+    started_with = cluster_sizes(engine, n_clusters)
     before = start * problem.max_iter
     fitted = carry_on(
         engine,
@@ -158,8 +158,6 @@ def carried_through(setup: Setup, first: Fitted, start: int) -> Candidate:
     refitted, moments = refit(engine, problem, fitted)
     on_host = Factors(tuple(map(to_numpy, refitted.views)), refitted.clusters)
     readout = problem.indicator.read(engine, refitted, moments, setup.rng)
-    # clusters of very unequal size where the start had none is how a collapse looks
-    ended_with = effective_clusters(cluster_sizes(engine, n_clusters))
-    collapsed = ended_with < 0.5 * started_with or fitted.is_zero
+    collapsed = has_collapsed(cluster_sizes(engine, n_clusters), started_with) or fitted.is_zero
     labels, indicator = engine.gather("labels"), engine.gather("indicator")
     return Candidate(fitted, labels, indicator, on_host, readout, collapsed)

@@ -76,13 +76,14 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     indicator : {"discrete", "orthogonal"}, default="discrete"
         ``"discrete"`` puts every sample into one cluster in every sweep; ``"orthogonal"`` is the
         paper's relaxation, to any F with orthonormal columns, followed by k-means on its rows.
-        Discrete labels from the graph are held where the model explains them in part only, so that
-        ``predict`` of the same samples differs from ``labels_`` for some.
+        Discrete labels that the graph shows clearly are held where the model explains them in part
+        only, so that ``predict`` of the same samples differs from ``labels_`` for some.
     init : {"graph", "kmeans", "random"} or array-like, default="graph"
         Where the indicator starts: the clusters of the neighbour graph of the product kernel
-        ``prod_v (1 + X_v X_v')``, those of k-means on the views side by side, random ones, or
-        given as labels of shape (n_samples,) or as an indicator or memberships of shape
-        (n_samples, n_clusters), made orthonormal.
+        ``prod_v (1 + X_v X_v')``, or those of k-means where the graph shows none and the model
+        explains these better; those of k-means on the views side by side; random ones; or given as
+        labels of shape (n_samples,) or as an indicator or memberships of shape (n_samples,
+        n_clusters), made orthonormal.
     n_init : int, default=1
         Number of starts that are carried through. The one of the lowest objective is kept,
         leaving out those that collapsed: they have a low objective and no clusters. Each start

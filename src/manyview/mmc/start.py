@@ -8,10 +8,12 @@ import numpy as np
 
 from manyview._typing import Matrix
 from manyview.engine import Engine
+from manyview.linalg.partition import has_collapsed
 from manyview.mmc.fit import Fitted, begin
 from manyview.mmc.given import Given
 from manyview.mmc.init import graph_start, kmeans_start, random_start
 from manyview.mmc.initial_factors import start_factors
+from manyview.mmc.kmeans import cluster_sizes
 from manyview.mmc.problem import Problem
 from manyview.mmc.sweep import factor_steps
 
@@ -97,7 +99,10 @@ class Start:
         return begin(engine, problem, factors, moments, trust=trust)
 
     def _leave_the_better(self, engine: Engine, problem: Problem, rng: np.random.Generator) -> None:
-        """Leave the labels in the blocks, or those of k-means if J of a first sweep is lower."""
+        """Leave the labels in the blocks, or those of k-means if J of a first sweep is lower.
+
+        Not where k-means has put outliers into clusters of their own: of a collapse J is low.
+        """
 
         def reached() -> float:
             fitted = self._from_labels(engine, problem, rng)
@@ -106,7 +111,9 @@ class Start:
                 engine.restrict(v, None)
             return problem.value(*improved)
 
-        of_graph, by_graph = engine.snapshot("labels"), reached()
+        of_graph, sizes = engine.snapshot("labels"), cluster_sizes(engine, self.n_clusters)
+        by_graph = reached()
         kmeans_start(engine, self.n_clusters, rng)
-        if reached() >= (1.0 - _LOWER_BY) * by_graph:
+        collapsed = has_collapsed(cluster_sizes(engine, self.n_clusters), sizes)
+        if collapsed or reached() >= (1.0 - _LOWER_BY) * by_graph:
             engine.restore(of_graph)
