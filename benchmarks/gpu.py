@@ -44,7 +44,7 @@ LANDMARKS_FROM = 30_000  # samples of a warm-up: enough for landmarks and for k-
 # the parts of a fit, by the functions that it goes through; those of the start are parts of it
 WATCHED: dict[Any, tuple[str, ...]] = {
     estimator: ("check_scale", "engine_for", "default_gamma"),
-    start: ("graph_start", "start_factors", "begin"),
+    start: ("graph_start", "kmeans_start", "start_factors", "begin", "sweep", "factor_steps"),
     candidate: ("carry_on", "refit"),
     init: ("embed_by_landmarks", "cluster_state"),
 }

@@ -10,9 +10,8 @@ from manyview import MMC
 from manyview.datasets import Dataset, make_views
 from manyview.experiment import Method, ResultsFile, Run
 from manyview.metrics import clustering_accuracy
-from manyview.mmc import start as begin
 from manyview.mmc.defaults import default_rank
-from manyview.mmc.init import graph_start
+from manyview.mmc.start import Start
 
 
 @pytest.fixture
@@ -34,15 +33,17 @@ def fitted(*args, **options):
 
 
 @pytest.mark.parametrize("order", [None, 1])
-def test_the_start_alone_is_where_mmc_starts(order, monkeypatch):
-    begun = []
+@pytest.mark.parametrize("noise", [0.3, 1e-9], ids=["of the graph", "compared with k-means"])
+def test_the_start_alone_is_where_mmc_starts(order, noise, monkeypatch):
+    begun, real = [], Start.begin
 
-    def heard(engine, *args, **options):
-        within = graph_start(engine, *args, **options)
+    def heard(self, engine, *args):
+        first = real(self, engine, *args)
         begun.append(engine.gather("labels").copy())
-        return within
+        return first
 
-    monkeypatch.setattr(begin, "graph_start", heard)
+    monkeypatch.setattr("manyview.mmc.start._AS_UNCLEAR_AS_NOISE", noise)
+    monkeypatch.setattr(Start, "begin", heard)
     fitted(3, order=order, random_state=4)
     start = variants.StartAlone(3, random_state=4, order=order).fit(made().views)
     assert np.array_equal(start.labels_, begun[0])

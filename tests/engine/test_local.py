@@ -162,6 +162,16 @@ def test_threads_do_not_change_the_sum():
         np.testing.assert_allclose(one, two, rtol=0, atol=1e-14)
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_work_side_by_side_comes_back_in_order(threads):
+    views = as_views([np.random.default_rng(0).standard_normal((50, 3))])
+    engine = LocalEngine(views, normalize=None, n_threads=threads)
+    items = list(range(9))
+    with engine.running():
+        assert engine.side_by_side(lambda item: item**2, items) == [n**2 for n in items]
+    assert engine.side_by_side(str, items) == list(map(str, items))
+
+
 def test_interrupted_update_leaves_the_state():
     views, _ = make(0, 30, False, np.float64, False)
     engine = LocalEngine(views, normalize="rows")

@@ -1,8 +1,15 @@
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyview.linalg.partition import cluster_rows, effective_clusters, indicator_of, without_empty
+from manyview.linalg.partition import (
+    cluster_rows,
+    effective_clusters,
+    has_collapsed,
+    indicator_of,
+    without_empty,
+)
 
 
 @given(labels=st.lists(st.integers(0, 4), min_size=5, max_size=30))
@@ -19,6 +26,22 @@ def test_indicator_has_orthonormal_columns(labels):
     F = indicator_of(np.array(labels), 4)
     np.testing.assert_allclose(F.T @ F, np.eye(4), atol=1e-12)
     np.testing.assert_array_equal(F.argmax(axis=1), labels)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "before", "part", "lost"),
+    [
+        ((299, 1), (150, 150), 0.5, True),
+        ((200, 100), (150, 150), 0.5, False),
+        ((98, 1, 1), (30, 30, 40), 0.5, True),
+        ((50, 48, 1, 1), (25, 25, 25, 25), 0.5, True),
+        ((33, 33, 32, 1, 1), (20,) * 5, 0.5, False),
+        ((33, 33, 32, 1, 1), (20,) * 5, 0.75, True),
+        ((10,), (10,), 0.5, False),
+    ],
+)
+def test_clusters_that_were_lost(sizes, before, part, lost):
+    assert has_collapsed(np.array(sizes), np.array(before), part=part) == lost
 
 
 def test_effective_clusters():

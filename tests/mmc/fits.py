@@ -29,6 +29,7 @@ def run(
     cg_steps=4,
     tol=0.0,
     patience=None,
+    trust=0.0,
     **kw,
 ):
     problem = Problem(
@@ -37,7 +38,7 @@ def run(
     c.engine.scatter("labels", np.arange(c.engine.n_samples) % 3)
     problem.indicator.start(c.engine, 3)
     factors, moments = start_factors(c.engine, 3, 5, seed=0)
-    first = begin(c.engine, problem, factors, moments)
+    first = begin(c.engine, problem, factors, moments, trust=trust)
     return problem, carry_on(c.engine, problem, first, **kw)
 
 

@@ -27,10 +27,10 @@ def start_discrete(c, labels, k=3):
     DiscreteIndicator().start(c.engine, k)
 
 
-def update_to_the_end(indicator, c, **options):
+def update_to_the_end(indicator, c, *, trust=0.0):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "_MOST_ROUNDS", 200)
-        indicator.update(c.engine, c.factors, c.moments, **options)
+        indicator.update(c.engine, c.factors, c.moments, trust=trust)
 
 
 @seeds
@@ -39,7 +39,7 @@ def test_never_lowers_the_criterion_nor_empties_a_cluster(case, seed):
     labels = c.rng.permutation(np.arange(24) % 3)
     start_discrete(c, labels)
     prediction = c.P @ c.factors.clusters.T
-    moments = DiscreteIndicator().update(c.engine, c.factors, c.moments)
+    moments = DiscreteIndicator().update(c.engine, c.factors, c.moments, trust=0.0)
     new, F = c.engine.gather("labels"), c.engine.gather("indicator")
     assert np.bincount(new, minlength=3).min() > 0
     assert criterion(prediction, new, 3) >= criterion(prediction, labels, 3) - 1e-9
@@ -81,7 +81,7 @@ def test_a_few_followers_wait(case, monkeypatch):
         with monkeypatch.context() as patch:
             patch.setattr(module, "_TOO_FEW_MOVERS", part)
             patch.setattr(type(c.engine), "update", counted)
-            DiscreteIndicator().update(c.engine, c.factors, c.moments)
+            DiscreteIndicator().update(c.engine, c.factors, c.moments, trust=0.0)
         passes[part] = len(made)
         reached = criterion(prediction, c.engine.gather("labels"), 3)
         gained[part] = reached - criterion(prediction, labels, 3)
@@ -118,7 +118,7 @@ def test_moments_are_the_same_exactly_where_nobody_moves(case, seed):
     moments = c.moments
     for _ in range(20):
         before = c.engine.gather("labels").copy()
-        renewed = DiscreteIndicator().update(c.engine, c.factors, moments)
+        renewed = DiscreteIndicator().update(c.engine, c.factors, moments, trust=0.0)
         stayed = (c.engine.gather("labels") == before).all()
         assert (renewed is moments) == stayed
         F = c.engine.gather("indicator")
@@ -140,7 +140,7 @@ def test_perfect_prediction_is_recovered(case):
     start_discrete(c, wrong)
     for block in c.engine.blocks:
         block.state["projections"] = [indicator_of(truth, 3)[block.rows], np.ones((1, 3))]
-    DiscreteIndicator().update(c.engine, c.factors, c.moments)
+    DiscreteIndicator().update(c.engine, c.factors, c.moments, trust=0.0)
     np.testing.assert_array_equal(c.engine.gather("labels"), truth)
 
 
@@ -149,7 +149,7 @@ def test_a_zero_prediction_moves_nobody(case):
     c.factors = c.factors.with_clusters(0 * c.factors.clusters)
     labels = np.arange(24) % 3
     start_discrete(c, labels)
-    DiscreteIndicator().update(c.engine, c.factors, c.moments)
+    DiscreteIndicator().update(c.engine, c.factors, c.moments, trust=0.0)
     np.testing.assert_array_equal(c.engine.gather("labels"), labels)
 
 
@@ -159,14 +159,14 @@ def test_a_model_that_has_all_but_vanished_moves_nobody(case):
     start_discrete(c, labels)
     scale = 1e-2 / np.linalg.norm(c.P @ c.factors.clusters.T)
     c.factors = c.factors.with_clusters(scale * c.factors.clusters)
-    DiscreteIndicator().update(c.engine, c.factors, c.moments)
+    DiscreteIndicator().update(c.engine, c.factors, c.moments, trust=0.0)
     np.testing.assert_array_equal(c.engine.gather("labels"), labels)
 
 
 def test_singletons_stay(case):
     c = case(0, n=3, widths=(2, 2))
     start_discrete(c, np.arange(3))
-    DiscreteIndicator().update(c.engine, c.factors, c.moments)
+    DiscreteIndicator().update(c.engine, c.factors, c.moments, trust=0.0)
     np.testing.assert_array_equal(c.engine.gather("labels"), np.arange(3))
 
 

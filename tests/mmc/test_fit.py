@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from manyview.engine import LocalEngine
 from manyview.mmc import fit as module
 from manyview.mmc import sweep as sweep_module
+from manyview.mmc.discrete import DiscreteIndicator
 from manyview.mmc.model import Factors, project_all
 
 from .fits import INDICATORS, PENALTIES, each_step, explicit_objective, run
@@ -66,6 +67,18 @@ def test_stops_when_97_percent_stayed_for_sweeps_in_a_row(case, monkeypatch, cha
     _, fitted = run(case(1, n=60), patience=3)
     assert len(fitted.objective) == sweeps
     assert fitted.converged == (sweeps == 3)
+
+
+def test_labels_are_held_as_far_as_the_fit_says(case, monkeypatch):
+    asked, real = [], DiscreteIndicator.update
+
+    def noted(self, *args, trust):
+        asked.append(trust)
+        return real(self, *args, trust=trust)
+
+    monkeypatch.setattr(DiscreteIndicator, "update", noted)
+    run(case(1), sweeps=3, trust=0.4)
+    assert asked == [0.4] * 3
 
 
 def test_stops_when_the_objective_settles(case):

@@ -10,7 +10,7 @@ from manyview.mmc.orthogonal import OrthogonalIndicator
 @given(seed=st.integers(0, 10**4))
 def test_is_the_polar_factor(case, seed):
     c = case(seed)
-    moments = OrthogonalIndicator().update(c.engine, c.factors, c.moments)
+    moments = OrthogonalIndicator().update(c.engine, c.factors, c.moments, trust=0.0)
     F = c.engine.gather("indicator")
     expected, _ = scipy.linalg.polar(c.P @ c.factors.clusters.T)
     np.testing.assert_allclose(F, expected, atol=1e-6)
@@ -25,7 +25,7 @@ def test_stays_orthonormal_where_the_prediction_lacks_rank(case, missing):
     clusters[:missing] = 0.0
     c.factors = c.factors.with_clusters(clusters)
     before = c.F
-    OrthogonalIndicator().update(c.engine, c.factors, c.moments)
+    OrthogonalIndicator().update(c.engine, c.factors, c.moments, trust=0.0)
     F = c.engine.gather("indicator")
     np.testing.assert_allclose(F.T @ F, np.eye(3), atol=1e-9)
     prediction = c.P @ clusters.T
@@ -40,14 +40,14 @@ def test_ill_conditioned_prediction(case):
     clusters = c.factors.clusters.copy()
     clusters[1] = clusters[0] + 1e-6 * clusters[1]
     c.factors = c.factors.with_clusters(clusters)
-    OrthogonalIndicator().update(c.engine, c.factors, c.moments)
+    OrthogonalIndicator().update(c.engine, c.factors, c.moments, trust=0.0)
     F = c.engine.gather("indicator")
     np.testing.assert_allclose(F.T @ F, np.eye(3), atol=1e-9)
 
 
 def test_float32(case):
     c = case(2, dtype=np.float32)
-    OrthogonalIndicator().update(c.engine, c.factors, c.moments)
+    OrthogonalIndicator().update(c.engine, c.factors, c.moments, trust=0.0)
     F = c.engine.gather("indicator")
     assert F.dtype == np.float32
     np.testing.assert_allclose(F.T @ F, np.eye(3), atol=1e-5)

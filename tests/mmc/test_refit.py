@@ -19,8 +19,24 @@ def test_refit_shares_its_penalty_among_the_factors(case, monkeypatch, widths):
         module, "factor_steps", lambda e, p, *rest: gammas.append(p.gamma) or real(e, p, *rest)
     )
     module.refit(c.engine, problem, fitted)
-    usual = default_gamma(c.engine, Frobenius(), 3)
-    assert gammas == [pytest.approx(module._PENALTY_STRENGTH * usual / (len(widths) + 1))]
+    usual = default_gamma(c.engine, Frobenius(), 3) / (len(widths) + 1)
+    per_sample = sum(np.any(W[:-1], axis=1).sum() for W in fitted.factors.views) / 24
+    assert 0.0 < per_sample < 1.0
+    assert gammas == [pytest.approx(module._PENALTY_STRENGTH * usual * per_sample)]
+
+
+def test_with_more_features_than_samples_the_penalty_is_whole(case, monkeypatch):
+    c = case(0, widths=(20, 20))
+    problem, fitted = run(c, gamma=1e-6)
+    gammas = []
+    monkeypatch.setattr(
+        module,
+        "_fitted_anew",
+        lambda e, p, *rest: gammas.append(p.gamma) or (fitted.factors, fitted.moments),
+    )
+    module.refit(c.engine, problem, fitted)
+    usual = default_gamma(c.engine, Frobenius(), 3) / 3
+    assert gammas == [pytest.approx(module._PENALTY_STRENGTH * usual)]
 
 
 def test_refit_begins_with_the_cluster_factor(case, monkeypatch):

@@ -68,7 +68,7 @@ def test_a_sweep_tells_the_part_that_moved(case, movers):
     problem = Problem(RowSparse(), 0.01, Moving(), 1, 0.0)
     problem.indicator.start(c.engine, 3)
     factors, moments = start_factors(c.engine, 3, 5, seed=0)
-    *_, moved = module.sweep(c.engine, problem, factors, moments)
+    *_, moved = module.sweep(c.engine, problem, factors, moments, trust=0.0)
     assert moved == pytest.approx(movers / 300)
 
 

@@ -97,7 +97,8 @@ class Engine(ABC):
     def side_by_side(self, function: Callable[[S], T], items: Sequence[S]) -> list[T]:
         """Return what `function` makes of each item, with the threads that are at hand here.
 
-        For work of this process between passes over the blocks; `function` makes none itself.
+        For work of this process between passes over the blocks. `function` must not ask for a pass
+        itself: it would wait for the threads that it holds.
         """
         return list(map(function, items))
 

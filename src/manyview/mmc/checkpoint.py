@@ -186,17 +186,17 @@ def captured(
     everyone = np.arange(engine.n_samples)
     orthogonal = isinstance(problem.indicator, OrthogonalIndicator)
     return Checkpoint(
-        identity,
-        problem.gamma,
-        Factors(tuple(map(to_numpy, fitted.factors.views)), fitted.factors.clusters),
-        [scaling.active for scaling in engine.scalings],
-        engine.take_state("labels", everyone).astype(np.int32),
-        engine.take_state("indicator", everyone) if orthogonal else None,
-        list(fitted.objective),
-        fitted.settled,
-        fitted.trust,
-        fitted.converged,
-        dict(rng.bit_generator.state),
+        identity=identity,
+        gamma=problem.gamma,
+        factors=Factors(tuple(map(to_numpy, fitted.factors.views)), fitted.factors.clusters),
+        active=[scaling.active for scaling in engine.scalings],
+        labels=engine.take_state("labels", everyone).astype(np.int32),
+        indicator=engine.take_state("indicator", everyone) if orthogonal else None,
+        objective=list(fitted.objective),
+        settled=fitted.settled,
+        trust=fitted.trust,
+        converged=fitted.converged,
+        generator=dict(rng.bit_generator.state),
     )
 
 

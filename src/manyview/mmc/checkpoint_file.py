@@ -250,17 +250,17 @@ def _checkpoint(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> 
     )
     factors = tuple(arrays[f"view_factor{v}"] for v in range(n_views))
     return Checkpoint(
-        identity,
-        header["gamma"],
-        Factors(factors, arrays["cluster_factor"]),
-        [arrays.get(f"active{v}") for v in range(n_views)],
-        arrays["labels"],
-        arrays.get("indicator"),
-        header["objective"],
-        header["settled"],
-        header["trust"],
-        header["converged"],
-        header["generator"],
+        identity=identity,
+        gamma=header["gamma"],
+        factors=Factors(factors, arrays["cluster_factor"]),
+        active=[arrays.get(f"active{v}") for v in range(n_views)],
+        labels=arrays["labels"],
+        indicator=arrays.get("indicator"),
+        objective=header["objective"],
+        settled=header["settled"],
+        trust=header["trust"],
+        converged=header["converged"],
+        generator=header["generator"],
     )
 
 
@@ -281,4 +281,5 @@ def _is_whole(checkpoint: Checkpoint) -> bool:
             for active, width in zip(checkpoint.active, identity.n_features, strict=True)
         )
         and len(checkpoint.objective) > 0
+        and 0.0 <= checkpoint.trust <= 1.0
     )

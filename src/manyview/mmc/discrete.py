@@ -61,7 +61,7 @@ class DiscreteIndicator(Indicator):
     """
 
     def update(
-        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float = 0.0
+        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float
     ) -> Moments:
         """Move samples as long as ``sum_k S_k / sqrt(size_k)`` rises, never emptying a cluster.
 

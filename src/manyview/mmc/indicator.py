@@ -35,12 +35,13 @@ class Indicator(ABC):
 
     @abstractmethod
     def update(
-        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float = 0.0
+        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float
     ) -> Moments:
         """Renew the indicator in the blocks and return the moments with it.
 
         Where it stays as it was, so do they: the same object is returned. `trust`, 0 to 1, is how
-        far labels are held beside what the model predicts, where there are labels.
+        far labels are held beside what the model predicts; the orthogonal form, which has none,
+        ignores it.
         """
 
     @abstractmethod

@@ -20,7 +20,7 @@ from manyview.engine.arrays import Array, namespace, to_numpy
 from manyview.linalg.partition import cluster_rows
 from manyview.mmc.clearest import clearest_clusters
 from manyview.mmc.graph import neighbour_graphs
-from manyview.mmc.kmeans import assigned, cluster_state, lloyd
+from manyview.mmc.kmeans import MOST_ITERATIONS, assigned, cluster_state, lloyd
 from manyview.mmc.landmarks import LOOKS, NEAR_LOOK, embed_by_landmarks
 
 __all__ = [
@@ -75,8 +75,9 @@ def graph_start(
     Returns
     -------
     float
-        Part of the variance of the graph's embedding that lies within the clusters: 0 where they
-        are perfectly clear, about .3 to .7 where there is nothing but noise.
+        Part of the variance of the graph's embedding that lies within its clusters, by landmarks
+        of the samples that were asked: 0 where they are perfectly clear, about .3 to .7 where there
+        is nothing but noise in twenty samples or more for each cluster.
     """
     n = engine.n_samples
     if n <= EXACT_LIMIT:
@@ -100,11 +101,17 @@ def _n_landmarks(n_clusters: int) -> int:
     return max(N_LANDMARKS, wanted, 2 * n_clusters)
 
 
-def kmeans_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> None:
+def kmeans_start(
+    engine: Engine,
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    most_passes: int = MOST_ITERATIONS,
+) -> None:
     """Put the clusters of k-means on the scaled views side by side, not copied, into the blocks.
 
     Centres come from scikit-learn's k-means on a sample of the rows, of all of them when they
-    are few; Lloyd's iterations over all rows follow.
+    are few; Lloyd's iterations over all rows follow, up to `most_passes` of them.
     """
     most = max(2000, 50 * n_clusters)
     sample = np.arange(engine.n_samples)
@@ -134,7 +141,7 @@ def kmeans_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> N
     def means(v: int, sums: Any) -> Matrix:
         return to_numpy(engine.scalings[v].unfold(sums))[:-1].T
 
-    lloyd(engine, step, parts, means)
+    lloyd(engine, step, parts, means, most=most_passes)
 
 
 def random_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> None:

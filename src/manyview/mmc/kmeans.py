@@ -20,11 +20,13 @@ from manyview.engine.arrays import (
 )
 from manyview.linalg.partition import cluster_rows, without_empty
 
-__all__ = ["assigned", "cluster_sizes", "cluster_state", "lloyd", "members_of"]
+__all__ = ["MOST_ITERATIONS", "assigned", "cluster_sizes", "cluster_state", "lloyd", "members_of"]
 
+
+MOST_ITERATIONS = 100
+"""Of Lloyd's, a pass over all rows each."""
 
 _MOST_ROWS_AT_ONCE = 10_000  # of more, the first centres are those of a sample
-_MOST_ITERATIONS = 100
 _SETTLED_COST = 1e-6  # a gain that is a smaller part of the cost ends the iterations
 
 
@@ -49,6 +51,8 @@ def lloyd(
     step: Callable[[list[Matrix]], Sums],
     centres: list[Matrix],
     means: Callable[[int, Any], Matrix] = lambda part, sums: to_numpy(sums),
+    *,
+    most: int = MOST_ITERATIONS,
 ) -> list[Matrix]:
     """Iterate from given centres until the cost settles; no cluster is left empty.
 
@@ -63,6 +67,8 @@ def lloyd(
         Parts of the centres, each n_clusters x width.
     means : callable
         Makes the sums of a part an array of n_clusters x width.
+    most : int
+        Most iterations.
 
     Returns
     -------
@@ -70,7 +76,7 @@ def lloyd(
         The centres.
     """
     previous = np.inf
-    for _ in range(_MOST_ITERATIONS):
+    for _ in range(most):
         cost, sizes, *sums = step(centres)
         sizes = to_numpy(sizes)[:, None]
         if previous - float(cost) <= _SETTLED_COST * abs(float(cost)):

@@ -119,27 +119,31 @@ def embed_by_landmarks(
     float
         Part of the embedding's variance that lies within clusters, by the samples that were asked.
     """
-    searches = [look.search(engine, landmarks, n_clusters, order) for look in looks]
-    chosen, within = clearest_look(engine, searches, n_clusters, rng)
-    search: Search | None = searches[chosen]
-    size, count = _size(landmarks), searches[chosen].n_nearest
+    search, within = clearest_look(
+        engine,
+        [look.search(engine, landmarks, n_clusters, order) for look in looks],
+        n_clusters,
+        rng,
+    )
+    size, count = search.n_landmarks, search.n_nearest
+    anew: Search | None = search
     if count <= _MOST_KEPT_LANDMARKS:
-        find_nearest(engine, searches[chosen])
-        search = None
+        find_nearest(engine, search)
+        anew = None
     weights = _summing_to_one(count)
     part = min(1.0, _EMBEDDED_PER_LANDMARK * size / engine.n_samples)
     seed = int(rng.integers(2**31 - 1))
-    (gram,) = engine.sum(_gram_kernel, search, weights, size, engine.dtype, part, seed)
+    (gram,) = engine.sum(_gram_kernel, anew, weights, size, engine.dtype, part, seed)
     readout = _readout(to_numpy(gram), n_clusters)
-    engine.update(_embed_kernel, search, weights, readout)
+    engine.update(_embed_kernel, anew, weights, readout)
     engine.forget("near")
     return within
 
 
 def clearest_look(
     engine: Engine, searches: Sequence[Search], n_clusters: int, rng: np.random.Generator
-) -> tuple[int, float]:
-    """Choose the first of several looks at landmarks, or a later one that shows clusters better.
+) -> tuple[Search, float]:
+    """Return the first of several looks at landmarks, or a later one that shows clusters better.
 
     Noisy samples, such as texts, want many landmarks, and fine clusters few. Looks are tried on
     twice as many samples as there are landmarks, and compared as in
@@ -158,8 +162,8 @@ def clearest_look(
 
     Returns
     -------
-    chosen : int
-        Which look to take at all samples.
+    search : Search
+        The look to take at all samples.
     within : float
         Part of its embedding's variance that lies within clusters.
     """
@@ -174,12 +178,12 @@ def clearest_look(
         return links, unit_rows(links @ readout)
 
     (first, embedding), *others = engine.side_by_side(embedded, searches)
-    chosen, seen = 0, Seen.of(embedding, n_clusters, rng)
-    for number, (_, embedding) in enumerate(others, start=1):
+    clearest, seen = searches[0], Seen.of(embedding, n_clusters, rng)
+    for search, (_, embedding) in zip(searches[1:], others, strict=True):
         now = Seen.of(embedding, n_clusters, rng)
         if now.is_clearer(seen, partial(cut, first)):
-            chosen, seen = number, now
-    return chosen, seen.within
+            clearest, seen = search, now
+    return clearest, seen.within
 
 
 def _no_widths(engine: Engine) -> list[Matrix]:

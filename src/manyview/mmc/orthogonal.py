@@ -30,7 +30,7 @@ class OrthogonalIndicator(Indicator):
             engine.scatter("indicator", given.astype(engine.dtype))
 
     def update(
-        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float = 0.0
+        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float
     ) -> Moments:
         """Set ``F = U V'`` of the prediction's thin SVD, through its K x K Gram matrix."""
         clusters = factors.clusters.astype(np.float64)

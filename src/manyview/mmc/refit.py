@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from manyview.engine import Engine
+from manyview.engine.arrays import to_numpy
 from manyview.mmc.defaults import default_gamma
 from manyview.mmc.fit import Fitted
 from manyview.mmc.model import Factors, Moments
@@ -37,6 +40,7 @@ def refit(engine: Engine, problem: Problem, fitted: Fitted) -> tuple[Factors, Mo
     ridge = Frobenius()
     gamma = default_gamma(engine, ridge, fitted.factors.clusters.shape[0])
     gamma *= _PENALTY_STRENGTH / (len(fitted.factors.views) + 1)
+    gamma *= min(1.0, _n_features(fitted.factors) / engine.n_samples)
     asked = 0.75 if fitted.is_constant else 0.5 * fitted.explained
     try:
         for weakened in range(_MOST_REFITS):
@@ -49,6 +53,11 @@ def refit(engine: Engine, problem: Problem, fitted: Fitted) -> tuple[Factors, Mo
         fitted.interrupted = True
         go_back(engine, fitted.factors, whole)
     return fitted.factors, fitted.moments
+
+
+def _n_features(factors: Factors) -> int:
+    """Return how many features are left, in all views."""
+    return sum(int(np.any(to_numpy(factor)[:-1], axis=1).sum()) for factor in factors.views)
 
 
 def _fitted_anew(

@@ -15,7 +15,7 @@ from manyview.mmc.init import graph_start, kmeans_start, random_start
 from manyview.mmc.initial_factors import start_factors
 from manyview.mmc.kmeans import cluster_sizes
 from manyview.mmc.problem import Problem
-from manyview.mmc.sweep import factor_steps
+from manyview.mmc.sweep import factor_steps, sweep
 
 __all__ = ["STARTS", "Start"]
 
@@ -26,6 +26,8 @@ STARTS = frozenset({"graph", *_BY_LABELS})
 _AS_UNCLEAR_AS_NOISE = 0.3  # part of the variance within clusters; noise alone has .3 to .7
 _REACH_FACTOR = 1 / 4  # neighbours of a further start from a graph, as part of those before
 _LOWER_BY = 0.1  # part of the objective, which ranks starts but roughly
+_KMEANS_PASSES = 20  # over all samples, before k-means is compared with the graph
+_CLUSTERS_LEFT = 0.75  # of the graph's that k-means has to have, by their sizes
 
 
 @dataclass(frozen=True)
@@ -80,8 +82,8 @@ class Start:
         reach = float(_REACH_FACTOR**number)
         within = graph_start(engine, self.n_clusters, rng, order=self.order, reach=reach)
         trust = max(0.0, 1.0 - (within / _AS_UNCLEAR_AS_NOISE) ** 2)
-        if trust == 0.0 and number == 0:
-            self._leave_the_better(engine, problem, rng)
+        if trust == 0.0 and number == 0:  # further starts are there to look at the graph otherwise
+            self._take_kmeans_if_better(engine, problem, rng)
         return self._from_labels(engine, problem, rng, trust=trust)
 
     def _from_labels(
@@ -98,22 +100,28 @@ class Start:
         factors, moments = start_factors(engine, self.n_clusters, self.rank, seed, order=self.order)
         return begin(engine, problem, factors, moments, trust=trust)
 
-    def _leave_the_better(self, engine: Engine, problem: Problem, rng: np.random.Generator) -> None:
-        """Leave the labels in the blocks, or those of k-means if J of a first sweep is lower.
+    def _take_kmeans_if_better(
+        self, engine: Engine, problem: Problem, rng: np.random.Generator
+    ) -> None:
+        """Put labels of k-means in the place of those in the blocks, if J is lower by a tenth.
 
-        Not where k-means has put outliers into clusters of their own: of a collapse J is low.
+        J is that of a sweep from each and the factor steps of another: after those of the first
+        alone what single features say is explained, and what their products say is not yet. K-means
+        that puts outliers into clusters of their own is not asked: of a collapse J is low.
         """
 
         def reached() -> float:
             fitted = self._from_labels(engine, problem, rng)
-            improved = factor_steps(engine, problem, fitted.factors, fitted.moments)
+            factors, moments, _ = sweep(engine, problem, fitted.factors, fitted.moments, trust=0.0)
+            value = problem.value(*factor_steps(engine, problem, factors, moments))
             for v in range(len(engine.scalings)):
                 engine.restrict(v, None)
-            return problem.value(*improved)
+            return value
 
         of_graph, sizes = engine.snapshot("labels"), cluster_sizes(engine, self.n_clusters)
         by_graph = reached()
-        kmeans_start(engine, self.n_clusters, rng)
-        collapsed = has_collapsed(cluster_sizes(engine, self.n_clusters), sizes)
-        if collapsed or reached() >= (1.0 - _LOWER_BY) * by_graph:
-            engine.restore(of_graph)
+        kmeans_start(engine, self.n_clusters, rng, most_passes=_KMEANS_PASSES)
+        of_kmeans, sizes_now = engine.snapshot("labels"), cluster_sizes(engine, self.n_clusters)
+        lost = has_collapsed(sizes_now, sizes, part=_CLUSTERS_LEFT)
+        better = not lost and reached() < (1.0 - _LOWER_BY) * by_graph
+        engine.restore(of_kmeans if better else of_graph)

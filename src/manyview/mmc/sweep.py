@@ -33,7 +33,7 @@ STATE = ("indicator", "labels")
 
 
 def sweep(
-    engine: Engine, problem: Problem, factors: Factors, moments: Moments, *, trust: float = 0.0
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments, *, trust: float
 ) -> tuple[Factors, Moments, float]:
     """Return factors and moments after a sweep, and the part of the indicator that changed."""
     factors, moments = factor_steps(engine, problem, factors, moments)
