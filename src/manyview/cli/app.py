@@ -256,7 +256,7 @@ def fit(
             metavar="N",
             help="Stop after N sweeps in a row that move hardly any sample; 0 for never.",
         ),
-    ] = 4,
+    ] = 3,
     normalize: Annotated[
         Normalize,
         typer.Option(

@@ -95,7 +95,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     tol : float, default=1e-3
         Stop when a sweep lowers the objective by less than this part of it. Inside a sweep,
         conjugate gradients end with a step that lowers it by less than five times as much.
-    patience : int or None, default=4
+    patience : int or None, default=3
         Stop when this number of sweeps in a row have left 97 % of the indicator as it was. More
         sweeps drop more features and fit these samples closer, and others less close. None goes
         on until the objective settles.
@@ -212,7 +212,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-3,
-        patience: int | None = 4,
+        patience: int | None = 3,
         normalize: str | None = "rows",
         random_state: Any = None,
         n_jobs: int | None = None,
