@@ -376,7 +376,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ...     print(combination.cluster, combination.features)
         0 (('informative0', 'informative9'), ('informative1', 'informative6'))
         1 (('informative0', 'informative18'), ('informative1', 'informative17'))
-        2 (('informative0', 'informative10'), ('informative1', 'informative19'))
+        2 (('informative0', 'informative8'), ('informative1', 'informative19'))
         """
         check_is_fitted(self, "labels_")
         return combinations_of(self._predictor, self, order, top, views)
