@@ -29,19 +29,18 @@ def test_indicator_has_orthonormal_columns(labels):
 
 
 @pytest.mark.parametrize(
-    ("sizes", "before", "part", "lost"),
+    ("sizes", "before", "lost"),
     [
-        ((299, 1), (150, 150), 0.5, True),
-        ((200, 100), (150, 150), 0.5, False),
-        ((98, 1, 1), (30, 30, 40), 0.5, True),
-        ((50, 48, 1, 1), (25, 25, 25, 25), 0.5, True),
-        ((33, 33, 32, 1, 1), (20,) * 5, 0.5, False),
-        ((33, 33, 32, 1, 1), (20,) * 5, 0.75, True),
-        ((10,), (10,), 0.5, False),
+        ((299, 1), (150, 150), True),
+        ((200, 100), (150, 150), False),
+        ((98, 1, 1), (30, 30, 40), True),
+        ((50, 48, 1, 1), (25, 25, 25, 25), True),
+        ((33, 33, 32, 1, 1), (20,) * 5, False),
+        ((10,), (10,), False),
     ],
 )
-def test_clusters_that_were_lost(sizes, before, part, lost):
-    assert has_collapsed(np.array(sizes), np.array(before), part=part) == lost
+def test_clusters_that_were_lost(sizes, before, lost):
+    assert has_collapsed(np.array(sizes), np.array(before)) == lost
 
 
 def test_effective_clusters():

@@ -19,15 +19,18 @@ def test_refit_shares_its_penalty_among_the_factors(case, monkeypatch, widths):
         module, "factor_steps", lambda e, p, *rest: gammas.append(p.gamma) or real(e, p, *rest)
     )
     module.refit(c.engine, problem, fitted)
-    usual = default_gamma(c.engine, Frobenius(), 3) / (len(widths) + 1)
-    per_sample = sum(np.any(W[:-1], axis=1).sum() for W in fitted.factors.views) / 24
-    assert 0.0 < per_sample < 1.0
-    assert gammas == [pytest.approx(module._PENALTY_STRENGTH * usual * per_sample)]
+    usual = default_gamma(c.engine, Frobenius(), 3)
+    assert gammas == [pytest.approx(module._PENALTY_STRENGTH * usual / (len(widths) + 1))]
 
 
-def test_with_more_features_than_samples_the_penalty_is_whole(case, monkeypatch):
-    c = case(0, widths=(20, 20))
+@pytest.mark.parametrize(
+    ("few", "widths", "part"), [(0, (4, 3), 7 / 24), (12, (4, 3), 12 / 24), (0, (20, 20), 1.0)]
+)
+def test_the_more_samples_than_features_the_weaker_it_is(case, monkeypatch, few, widths, part):
+    c = case(0, widths=widths)
     problem, fitted = run(c, gamma=1e-6)
+    assert all(np.any(W[:-1], axis=1).all() for W in fitted.factors.views)
+    monkeypatch.setattr(module, "_FEW_SAMPLES", few)
     gammas = []
     monkeypatch.setattr(
         module,
@@ -36,7 +39,7 @@ def test_with_more_features_than_samples_the_penalty_is_whole(case, monkeypatch)
     )
     module.refit(c.engine, problem, fitted)
     usual = default_gamma(c.engine, Frobenius(), 3) / 3
-    assert gammas == [pytest.approx(module._PENALTY_STRENGTH * usual)]
+    assert gammas == [pytest.approx(module._PENALTY_STRENGTH * usual * part)]
 
 
 def test_refit_begins_with_the_cluster_factor(case, monkeypatch):

@@ -39,10 +39,10 @@ def of_kmeans(monkeypatch):
     return lambda labels: monkeypatch.setattr(module, "kmeans_start", finds(labels))
 
 
-def begun(init="graph", number=0, *, views=VIEWS, k=3, indicator=DiscreteIndicator):
+def begun(init="graph", number=0, *, views=VIEWS, k=3, indicator=DiscreteIndicator, complete=True):
     engine = LocalEngine(as_views(views), normalize="rows")
     problem = Problem(RowSparse(), 0.01, indicator(), 10, 1e-3)
-    start = Start(init, n_clusters=k, rank=2 * k, order=None)
+    start = Start(init, n_clusters=k, rank=2 * k, order=None, complete=complete)
     return engine, start.begin(engine, problem, np.random.default_rng(0), number)
 
 
@@ -86,7 +86,7 @@ class TestOfAnUnclearGraph:
         engine, _ = begun()
         np.testing.assert_array_equal(engine.gather("labels"), expected)
 
-    @pytest.mark.parametrize(("k", "n_lone"), [(2, 1), (3, 2), (5, 2), (10, 4)])
+    @pytest.mark.parametrize(("k", "n_lone"), [(2, 1), (3, 2), (5, 2), (8, 1), (10, 4)])
     def test_outliers_are_no_clusters(self, of_graph, of_kmeans, monkeypatch, k, n_lone):
         even = np.arange(90) % k
         of_graph(even, 0.5)
@@ -123,6 +123,11 @@ class TestOfAnUnclearGraph:
         monkeypatch.setattr(module, "kmeans_start", interrupt)
         with pytest.raises(KeyboardInterrupt):
             begun()
+
+    def test_kmeans_is_not_asked_who_lacks_a_view(self, of_graph):
+        of_graph(OTHER, 0.5)
+        engine, _ = begun(complete=False)
+        np.testing.assert_array_equal(engine.gather("labels"), OTHER)
 
     def test_further_starts_are_those_of_the_graph(self, of_graph):
         of_graph(OTHER, 0.5)

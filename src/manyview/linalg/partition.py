@@ -67,8 +67,8 @@ def effective_clusters(sizes: Matrix) -> float:
     return float(np.exp(-np.sum(share * np.log(share))))
 
 
-def has_collapsed(sizes: Matrix, before: Matrix, *, part: float = 0.5) -> bool:
-    """Return whether clusters were lost: of those beside the first, less than a part is left.
+def has_collapsed(sizes: Matrix, before: Matrix) -> bool:
+    """Return whether clusters were lost: of those beside the first, less than half is left.
 
     One cluster of nearly all samples beside some of one or two is no result, however well it can be
     explained. Clusters are counted by :func:`effective_clusters`.
@@ -78,7 +78,7 @@ def has_collapsed(sizes: Matrix, before: Matrix, *, part: float = 0.5) -> bool:
     >>> has_collapsed(np.array([98, 1, 1]), before=np.array([30, 30, 40]))
     True
     """
-    return effective_clusters(sizes) - 1.0 < part * (effective_clusters(before) - 1.0)
+    return effective_clusters(sizes) - 1.0 < 0.5 * (effective_clusters(before) - 1.0)
 
 
 def matched_order(counts: npt.NDArray[np.int64]) -> tuple[list[int], list[int], int]:

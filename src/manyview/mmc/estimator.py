@@ -262,7 +262,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         init = self.init
         if not isinstance(init, str):
             init = Given.of(init, checked.n_samples, self.n_clusters)
-        start = Start(init, self.n_clusters, rank, self.order)
+        complete = checked.present is None
+        start = Start(init, self.n_clusters, rank, self.order, complete)
         rng = self._generator()
         engine = self._engine(checked, self.normalize)
         file, saved = None, None
@@ -376,7 +377,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ...     print(combination.cluster, combination.features)
         0 (('informative0', 'informative9'), ('informative1', 'informative6'))
         1 (('informative0', 'informative18'), ('informative1', 'informative17'))
-        2 (('informative0', 'informative8'), ('informative1', 'informative19'))
+        2 (('informative0', 'informative10'), ('informative1', 'informative19'))
         """
         check_is_fitted(self, "labels_")
         return combinations_of(self._predictor, self, order, top, views)

@@ -18,6 +18,7 @@ from manyview.mmc.sweep import STATE, balanced, cluster_step, factor_steps, go_b
 __all__ = ["refit"]
 
 _PENALTY_STRENGTH = 30.0  # of all penalties together, in units of the default gamma
+_FEW_SAMPLES = 500  # up to which the penalty is whole, however few the features
 _MOST_REFITS = 8  # each with a tenth of the penalty before
 
 
@@ -27,7 +28,8 @@ def refit(engine: Engine, problem: Problem, fitted: Fitted) -> tuple[Factors, Mo
     A row-sparse penalty finds the features; of those that say the same it keeps few, and with them
     fits the samples at hand closer than others. So the features that are left are fitted to the
     indicator once more, in one sweep with the squared norm as the penalty. The cluster factor is
-    fitted first, as it costs nothing.
+    fitted first, as it costs nothing. With more samples than features, and than ``_FEW_SAMPLES``,
+    the penalty is weaker: there is the less to guard against.
 
     The result has to explain half of what the model explains; where the model is constant, three
     quarters of the indicator. If it does not, the penalty is too strong for these features, and a
@@ -40,7 +42,7 @@ def refit(engine: Engine, problem: Problem, fitted: Fitted) -> tuple[Factors, Mo
     ridge = Frobenius()
     gamma = default_gamma(engine, ridge, fitted.factors.clusters.shape[0])
     gamma *= _PENALTY_STRENGTH / (len(fitted.factors.views) + 1)
-    gamma *= min(1.0, _n_features(fitted.factors) / engine.n_samples)
+    gamma *= min(1.0, max(_n_features(fitted.factors), _FEW_SAMPLES) / engine.n_samples)
     asked = 0.75 if fitted.is_constant else 0.5 * fitted.explained
     try:
         for weakened in range(_MOST_REFITS):

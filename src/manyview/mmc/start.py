@@ -8,7 +8,6 @@ import numpy as np
 
 from manyview._typing import Matrix
 from manyview.engine import Engine
-from manyview.linalg.partition import has_collapsed
 from manyview.mmc.fit import Fitted, begin
 from manyview.mmc.given import Given
 from manyview.mmc.init import graph_start, kmeans_start, random_start
@@ -27,7 +26,7 @@ _AS_UNCLEAR_AS_NOISE = 0.3  # part of the variance within clusters; noise alone 
 _REACH_FACTOR = 1 / 4  # neighbours of a further start from a graph, as part of those before
 _LOWER_BY = 0.1  # part of the objective, which ranks starts but roughly
 _KMEANS_PASSES = 20  # over all samples, before k-means is compared with the graph
-_CLUSTERS_LEFT = 0.75  # of the graph's that k-means has to have, by their sizes
+_SMALLEST_PART = 0.25  # of the graph's smallest cluster, that each of k-means has to have
 
 
 @dataclass(frozen=True)
@@ -41,12 +40,15 @@ class Start:
     n_clusters, rank : int
     order : int or None
         Most views whose features are multiplied.
+    complete : bool
+        Whether all samples have all views.
     """
 
     init: str | Given
     n_clusters: int
     rank: int
     order: int | None
+    complete: bool = True
 
     @property
     def lower_by(self) -> float:
@@ -82,7 +84,8 @@ class Start:
         reach = float(_REACH_FACTOR**number)
         within = graph_start(engine, self.n_clusters, rng, order=self.order, reach=reach)
         trust = max(0.0, 1.0 - (within / _AS_UNCLEAR_AS_NOISE) ** 2)
-        if trust == 0.0 and number == 0:  # further starts are there to look at the graph otherwise
+        # k-means would cluster who lacks what; further starts look at the graph in another way
+        if trust == 0.0 and self.complete and number == 0:
             self._take_kmeans_if_better(engine, problem, rng)
         return self._from_labels(engine, problem, rng, trust=trust)
 
@@ -107,7 +110,7 @@ class Start:
 
         J is that of a sweep from each and the factor steps of another: after those of the first
         alone what single features say is explained, and what their products say is not yet. K-means
-        that puts outliers into clusters of their own is not asked: of a collapse J is low.
+        that puts outliers into clusters of their own is left out: they are explained for nothing.
         """
 
         def reached() -> float:
@@ -121,7 +124,8 @@ class Start:
         of_graph, sizes = engine.snapshot("labels"), cluster_sizes(engine, self.n_clusters)
         by_graph = reached()
         kmeans_start(engine, self.n_clusters, rng, most_passes=_KMEANS_PASSES)
-        of_kmeans, sizes_now = engine.snapshot("labels"), cluster_sizes(engine, self.n_clusters)
-        lost = has_collapsed(sizes_now, sizes, part=_CLUSTERS_LEFT)
-        better = not lost and reached() < (1.0 - _LOWER_BY) * by_graph
+        of_kmeans = engine.snapshot("labels")
+        smallest = cluster_sizes(engine, self.n_clusters).min()
+        apart = smallest < _SMALLEST_PART * sizes.min()
+        better = not apart and reached() < (1.0 - _LOWER_BY) * by_graph
         engine.restore(of_kmeans if better else of_graph)
