@@ -92,7 +92,7 @@ class Seen:
     ) -> Self:
         """Cluster the rows of an embedding, by the best of `n_init` starts of k-means."""
         labels, _ = cluster_rows(rows, n_clusters, rng, n_init=n_init)
-        return cls(labels, unexplained(rows, labels))
+        return cls(labels, float(unexplained(rows, labels)))
 
     def is_clearer(self, other: Seen, cut_of: Callable[[Labels], float]) -> bool:
         """Whether these clusters are clearly tighter than `other`.
