@@ -445,7 +445,7 @@ class TestWhatTravels:
         # more than 10,000 samples are clustered by a sample of them
         found, moved = self.count(monkeypatch, views, rank=6, max_iter=4)
         assert adjusted_rand_score(truth, found.labels_) > 0.95
-        assert max(moved) == 3 * 10_000
+        assert max(moved) == 5 * 10_000  # eigenvectors of three clusters
         assert sorted(moved)[-2] < n / 2
 
     def test_as_often_for_few_blocks_as_for_many(self, monkeypatch):

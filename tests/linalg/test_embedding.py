@@ -3,7 +3,12 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 
-from manyview.linalg.embedding import clear_embedding, graph_embedding, unit_rows
+from manyview.linalg.embedding import (
+    clear_embedding,
+    clear_weights,
+    graph_embedding,
+    unit_rows,
+)
 
 
 def _random_graph(n, rng, density=0.1):
@@ -65,19 +70,51 @@ class TestClearEmbedding:
         rng = np.random.default_rng(0)
         weights = np.exp(-3.0 * (place[:, None] - place) ** 2) * rng.random((120, 120))
         graph = sp.csr_array(np.triu(weights, 1) + np.triu(weights, 1).T)
-        plain = np.abs(unit_rows(graph_embedding(graph, 6, rng=rng))).mean(axis=0)
-        clear = np.abs(clear_embedding(graph, 6, rng=rng)).mean(axis=0)
-        assert (clear[3:] < 0.5 * plain[3:]).all()
-        np.testing.assert_allclose(np.linalg.norm(clear_embedding(graph, 6, rng=rng), axis=1), 1.0)
+        plain, clear = (
+            unit_rows(graph_embedding(graph, 6, rng=rng)),
+            clear_embedding(graph, 6, rng=rng),
+        )
+        of_noise = [np.mean(np.sum(rows[:, 3:] ** 2, axis=1)) for rows in (plain, clear)]
+        assert of_noise[1] < 0.5 * of_noise[0]
+        np.testing.assert_allclose(np.linalg.norm(clear, axis=1), 1.0)
 
     @pytest.mark.parametrize(("n", "n_components"), [(3, 3), (4, 3), (7, 4)])
     def test_of_hardly_more_samples_than_clusters(self, n, n_components):
         graph = sp.csr_array(np.ones((n, n)) - np.eye(n))
         found = clear_embedding(graph, n_components, rng=np.random.default_rng(0))
-        assert found.shape == (n, n_components)
+        assert n_components <= found.shape[1] < 2 * n_components
         assert np.isfinite(found).all()
+
+    def test_which_of_close_eigenvalues_comes_last_matters_little(self):
+        # four clusters alike, of which three are asked for: the last three eigenvalues are close,
+        # and chance decides which two of their eigenvectors are among the first three
+        cluster = np.repeat(np.arange(4), 30)
+        alike = np.where(cluster[:, None] == cluster, 1.0, 0.2)
+
+        def embeddings(seed):
+            rng = np.random.default_rng(seed)
+            weights = np.triu(alike * rng.random(alike.shape), 1)
+            graph = sp.csr_array(weights + weights.T)
+            hard, soft = graph_embedding(graph, 3, rng=rng), clear_embedding(graph, 3, rng=rng)
+            return [rows @ rows.T for rows in (unit_rows(hard), soft)]
+
+        (hard, soft), (hard_again, soft_again) = embeddings(0), embeddings(1)
+        assert np.linalg.norm(soft - soft_again) < 0.8 * np.linalg.norm(hard - hard_again)
 
     def test_pieces_are_all_alike(self):
         graph = sp.block_diag([sp.coo_array(np.ones((3, 3)) - np.eye(3))] * 8, format="csr")
         found = clear_embedding(sp.csr_array(graph), 2, rng=np.random.default_rng(0))
         np.testing.assert_allclose(np.linalg.norm(found, axis=1).sum(), 6.0)
+
+
+class TestClearWeights:
+    def test_those_beyond_the_clusters_fade(self):
+        values = np.linspace(1.0, 0.9, 12)
+        weights = clear_weights(values, 6)
+        assert weights.size == 11
+        above_noise = 1.0 - values[-1] / values[:-1]
+        np.testing.assert_allclose(weights[:6], above_noise[:6])
+        np.testing.assert_allclose(weights[6:] / above_noise[6:], np.arange(5, 0, -1) / 6)
+
+    def test_are_one_for_the_clusters_alone_where_eigenvalues_do_not_differ(self):
+        np.testing.assert_array_equal(clear_weights(np.ones(8), 4), np.ones(4))

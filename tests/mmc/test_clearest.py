@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from manyview.linalg.embedding import unit_rows
 from manyview.metrics import clustering_accuracy
 from manyview.mmc import clearest as module
 from manyview.mmc.clearest import clearest_clusters, cut, unexplained
@@ -54,8 +55,8 @@ class TestClearest:
     @pytest.mark.parametrize(
         ("within", "cuts", "taken"),
         [
-            (0.7, (0.3, 0.32), True),
-            (0.8, (0.3, 0.32), False),
+            (0.8, (0.3, 0.32), True),
+            (0.9, (0.3, 0.32), False),
             (0.3, (0.06, 0.08), True),
             (0.4, (0.32, 0.4), False),  # a link leads out 1.4 times as often as it stays
             (0.01, (0.8, 0.9), False),  # as few links hold together as that
@@ -67,6 +68,13 @@ class TestClearest:
     def test_the_more_links_are_cut_the_clearer_it_has_to_be(self, within, cuts, taken):
         first, later = module.Seen(np.array([0]), 1.0), module.Seen(np.array([1]), within)
         assert later.is_clearer(first, lambda labels: cuts[labels[0]]) == taken
+
+    def test_the_first_columns_count_for_more(self, rng):
+        clear = np.repeat(np.eye(2), 20, axis=0)
+        spread = np.hstack([clear, rng.standard_normal((40, 1))])
+        within = module.Seen.of(unit_rows(spread), 2, rng).within
+        both = unexplained(unit_rows(spread), np.repeat([0, 1], 20))
+        assert 0.0 < within < 0.5 * both
 
     @pytest.mark.parametrize(("n_clusters", "n_init"), [(3, 30), (20, 15), (40, 10)])
     def test_k_means_has_the_fewer_starts_the_more_clusters(

@@ -3,6 +3,7 @@ import pytest
 from sklearn.datasets import load_digits
 
 from manyview.engine import LocalEngine
+from manyview.linalg.embedding import clear_weights
 from manyview.metrics import score_all
 from manyview.mmc import landmarks as module
 from manyview.mmc.graph import Search, find_nearest, halfway_widths, harmonic_weights, nearest_of
@@ -25,7 +26,7 @@ def test_rows_are_those_of_the_singular_vectors(sparse):
     z /= z.sum(axis=1, keepdims=True)
     mass = z.sum(axis=0)
     left, values, _ = np.linalg.svd(z[:, mass > 0] / np.sqrt(mass[mass > 0]))
-    left = left[:, :3] * (1.0 - values[5] ** 2 / values[:3] ** 2)
+    left = left[:, :5] * clear_weights(values[:6] ** 2, 3)
     expected = left / np.linalg.norm(left, axis=1, keepdims=True)
     embed_by_landmarks(engine, engine.take(marks), 3, np.random.default_rng(0), [NEAR_LOOK])
     found = engine.gather("embedding")
@@ -114,7 +115,7 @@ class TestClearestLook:
             found = clearest_look(engine, searches, n_clusters, np.random.default_rng(seed))
             alone = clearest_look(engine, [found[0]], n_clusters, np.random.default_rng(seed))
             assert found[0] is searches[expected]
-            assert found[1] == pytest.approx(alone[1], rel=0.02)  # k-means has another seed
+            assert found[1] == pytest.approx(alone[1], rel=0.05)  # k-means has another seed
 
     def test_copies_of_a_few_samples_are_no_clusters(self, monkeypatch):
         rng = np.random.default_rng(0)

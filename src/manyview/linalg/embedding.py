@@ -70,59 +70,63 @@ def graph_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generat
     return np.hstack([known, vectors])
 
 
-def clear_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generator) -> Matrix:
+def clear_embedding(adjacency: Any, n_clusters: int, *, rng: np.random.Generator) -> Matrix:
     """Return the top eigenvectors, weighted by :func:`clear_weights`; unit rows.
 
     Parameters
     ----------
     adjacency : sparse array of shape (n, n)
         Symmetric, non-negative weights.
-    n_components : int
-        Number of eigenvectors, K.
+    n_clusters : int
+        Number of clusters, K.
     rng : numpy.random.Generator
         Source of the start vector of the iteration.
 
     Returns
     -------
-    ndarray of shape (n, n_components)
+    ndarray of shape (n, 2 * n_clusters - 1), or narrower if there are fewer eigenvectors
         The embedding.
     """
-    more = min(2 * n_components, adjacency.shape[0])
-    vectors = graph_embedding(adjacency, more, rng=rng)
+    vectors = graph_embedding(adjacency, min(2 * n_clusters, adjacency.shape[0]), rng=rng)
     root = np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel())
     scaled = np.divide(vectors.T, root, out=np.zeros_like(vectors.T), where=root > 0).T
     values = np.maximum(np.sum(scaled * (adjacency @ scaled), axis=0), 0.0)
-    return unit_rows(vectors[:, :n_components] * clear_weights(values, n_components))
+    weights = clear_weights(values, n_clusters)
+    return unit_rows(vectors[:, : weights.size] * weights)
 
 
-def clear_weights(values: Matrix, n_components: int) -> Matrix:
-    """Return how far each of the top eigenvectors stands above noise, by the eigenvalues.
+def clear_weights(values: Matrix, n_clusters: int) -> Matrix:
+    """Return how much each of the top eigenvectors says of K clusters, by the eigenvalues.
 
-    An eigenvector counts ``1 - l_2K / l_k``, with l_k its eigenvalue and l_2K one that K clusters
-    have no use for. Where clusters show in fewer than K eigenvectors, the others are noise, and
-    rows of unit length would give it the same weight.
+    The k-th counts ``(1 - l_2K / l_k) min(1, 2 - k / K)``, with l_k its eigenvalue. The first
+    factor is how far it stands above one that K clusters have no use for: where clusters show in
+    fewer than K eigenvectors, the others are noise, and rows of unit length would give it the same
+    weight. By the second, those beyond the K-th count less and less: which one comes as the K-th is
+    chance where eigenvalues are close, and a cluster may show in a later one.
 
     Parameters
     ----------
     values : ndarray
         The 2 K largest eigenvalues, or as many as there are, largest first.
-    n_components : int
-        Number of eigenvectors, K.
+    n_clusters : int
+        Number of clusters, K.
 
     Returns
     -------
-    ndarray of shape (n_components,), or shorter if there are fewer
-        Weights, all 1 where eigenvalues do not differ.
+    ndarray of shape (2 * n_clusters - 1,), or shorter if there are fewer
+        Weights. Where eigenvalues do not differ, 1 for the first K alone.
 
     Examples
     --------
     >>> clear_weights(np.array([1.0, 0.8, 0.5, 0.4]), 2)
-    array([0.6, 0.5])
+    array([0.6, 0.5, 0.1])
     """
-    top = values[:n_components]
-    floor = values[-1] if values.size > n_components else 0.0
+    top = values[: 2 * n_clusters - 1]
+    floor = values[-1] if values.size > n_clusters else 0.0
     weights = np.divide(top - floor, top, out=np.zeros_like(top), where=top > floor)
-    return weights if weights.max(initial=0.0) >= _LEAST_WEIGHT else np.ones_like(weights)
+    if weights.max(initial=0.0) < _LEAST_WEIGHT:
+        return np.ones_like(top[:n_clusters])
+    return np.asarray(weights * np.minimum(1.0, 2.0 - np.arange(1, top.size + 1) / n_clusters))
 
 
 def unit_rows(rows: Matrix) -> Matrix:

@@ -1,9 +1,10 @@
 """Which of several graphs shows its clusters clearly.
 
-Clusters are clear where little of an embedding's variance lies within them. Embeddings of
-different graphs can be compared by that part, as their rows are of unit length and their columns as
-many. But in a graph of the very nearest a few copies of one sample are linked to nothing else, and
-there is no clearer cluster. So what a later graph shows must hold together in the first one, too.
+Clusters are clear where little of an embedding's variance lies within them, in the K eigenvectors
+that K clusters are to show in and in all that count. Embeddings of different graphs can be compared
+by that part, as their rows are of unit length and their columns as many. But in a graph of the very
+nearest a few copies of one sample are linked to nothing else, and there is no clearer cluster. So
+what a later graph shows must hold together in the first one, too.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._typing import Matrix
-from manyview.linalg.embedding import clear_embedding
+from manyview.linalg.embedding import clear_embedding, unit_rows
 from manyview.linalg.partition import Labels, cluster_rows
 
 __all__ = ["Seen", "clearest_clusters", "cut", "unexplained"]
@@ -24,9 +25,9 @@ __all__ = ["Seen", "clearest_clusters", "cut", "unexplained"]
 
 _FEWEST_STARTS, _MOST_STARTS = 10, 30  # of k-means, the fewer the more clusters
 # m: odds that a link of the first graph leaves its cluster, relative to those for the clusters that
-# are compared with. m <= 1.15: the variance within is to be < 0.75 of theirs; above: that bound is
+# are compared with. m <= 1.15: the variance within is to be < 0.85 of theirs; above: that bound is
 # multiplied by (1.15 / m)^4; m >= 2: rejected
-_WITHIN_BOUND = 0.75
+_WITHIN_BOUND = 0.85
 _ODDS_TOLERATED, _ODDS_REJECTED = 1.15, 2.0
 
 
@@ -75,7 +76,8 @@ class Seen:
     labels : ndarray
         Clusters of k-means.
     within : float
-        Part of the embedding's variance that lies within them.
+        Part of the embedding's variance that lies within them; that of the first K columns, in
+        which K clusters are to show, counts twice as much as that of all.
     """
 
     labels: Labels
@@ -92,7 +94,8 @@ class Seen:
     ) -> Self:
         """Cluster the rows of an embedding, by the best of `n_init` starts of k-means."""
         labels, _ = cluster_rows(rows, n_clusters, rng, n_init=n_init)
-        return cls(labels, float(unexplained(rows, labels)))
+        first = unexplained(unit_rows(rows[:, :n_clusters]), labels)
+        return cls(labels, float((2.0 * first + unexplained(rows, labels)) / 3.0))
 
     def is_clearer(self, other: Seen, cut_of: Callable[[Labels], float]) -> bool:
         """Whether these clusters are clearly tighter than `other`.

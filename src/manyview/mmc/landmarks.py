@@ -95,7 +95,8 @@ def embed_by_landmarks(
 ) -> float:
     """Put the samples' rows of the graph's top eigenvectors, unit length, into the blocks.
 
-    They are the state ``embedding``, each eigenvector weighted by how far it stands above noise.
+    They are the state ``embedding``, each eigenvector weighted by what it says of the clusters
+    (:func:`manyview.linalg.embedding.clear_weights`).
     The eigenvectors are those of ten times as many random samples as there are landmarks, which
     hardly differ from those of all.
 
@@ -210,7 +211,7 @@ def _readout(gram: Matrix, n_clusters: int) -> Matrix:
     )
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     weights = clear_weights(values, n_clusters)
-    kept = np.flatnonzero(values[:n_clusters] > 1e-10)
+    kept = np.flatnonzero(values[: weights.size] > 1e-10)
     return np.asarray(scale[:, None] * vectors[:, kept] * weights[kept] / np.sqrt(values[kept]))
 
 
