@@ -84,8 +84,8 @@ def clear_embedding(adjacency: Any, n_clusters: int, *, rng: np.random.Generator
 
     Returns
     -------
-    ndarray of shape (n, 2 * n_clusters - 1), or narrower if there are fewer eigenvectors
-        The embedding.
+    ndarray of shape (n, n_weights)
+        The embedding, of as many columns as there are weights.
     """
     vectors = graph_embedding(adjacency, min(2 * n_clusters, adjacency.shape[0]), rng=rng)
     root = np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel())
@@ -107,14 +107,14 @@ def clear_weights(values: Matrix, n_clusters: int) -> Matrix:
     Parameters
     ----------
     values : ndarray
-        The 2 K largest eigenvalues, or as many as there are, largest first.
+        The 2 K largest eigenvalues, or as many as there are, largest first; the last is noise.
     n_clusters : int
         Number of clusters, K.
 
     Returns
     -------
     ndarray of shape (2 * n_clusters - 1,), or shorter if there are fewer
-        Weights. Where eigenvalues do not differ, 1 for the first K alone.
+        Weights. Where eigenvalues do not differ, 1 for each of the first K, and no more.
 
     Examples
     --------

@@ -249,7 +249,7 @@ def _embed_kernel(block: Block, search: Search | None, weights: Array, readout: 
     """Embed the rows by their nearest landmarks; without a search, by those kept."""
     # found ones of few samples at a time: those of all may be more than the views
     chunks = [block.state["near"]] if search is None else nearest_chunks(block, search)
-    parts = [_weighted(near, weights, readout) for near in chunks]
+    parts = [_embedded(near, weights, readout) for near in chunks]
     xp = namespace(parts[0])
     embedded = xp.concat(parts, axis=0)
     lengths = xp.sqrt(xp.sum(embedded * embedded, axis=1))[:, None]
@@ -257,8 +257,11 @@ def _embed_kernel(block: Block, search: Search | None, weights: Array, readout: 
     return {"embedding": embedded / lengths}, ()
 
 
-def _weighted(near: Array, weights: Array, readout: Array) -> Array:
+def _embedded(near: Array, weights: Array, readout: Array) -> Array:
     """Return the weighted sums of the readout's rows that belong to the nearest landmarks."""
+    if isinstance(near, np.ndarray):
+        # as a sparse product: the rows themselves would take as much for each of the landmarks
+        return np.asarray(weighted_links(near, weights, readout.shape[0]) @ readout)
     xp = namespace(near)
     shape = (*near.shape, readout.shape[1])
     rows = xp.reshape(xp.take(readout, xp.reshape(near, (-1,)), axis=0), shape)
