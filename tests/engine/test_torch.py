@@ -440,13 +440,15 @@ class TestWhatTravels:
     def test_nothing_as_large_as_the_samples(self, monkeypatch):
         n = 40_000
         monkeypatch.setattr(init, "N_LANDMARKS", 100)
-        truth = torch.arange(n) % 3
-        views = [torch.randn(3, 4)[truth] * 5 + torch.randn(n, 4) for _ in range(2)]
+        truth, rng = torch.arange(n) % 3, torch.Generator().manual_seed(0)
+        centres = [5 * torch.randn(3, 4, generator=rng) for _ in range(2)]
+        views = [centre[truth] + torch.randn(n, 4, generator=rng) for centre in centres]
         # more than 10,000 samples are clustered by a sample of them
         found, moved = self.count(monkeypatch, views, rank=6, max_iter=4)
         assert adjusted_rand_score(truth, found.labels_) > 0.95
         assert max(moved) == 5 * 10_000  # eigenvectors of three clusters
-        assert sorted(moved)[-2] < n / 2
+        # of ten samples for each landmark their nearest, all that a cluster has at most
+        assert sorted(moved)[-2] <= 10 * 100 * 34 * 1.1 < n
 
     def test_as_often_for_few_blocks_as_for_many(self, monkeypatch):
         views, _ = made()
