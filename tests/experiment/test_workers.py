@@ -117,6 +117,20 @@ def test_an_error_of_any_kind_is_a_row():
     assert "no_such_parameter" in row.errors[0]
 
 
+def test_a_script_that_is_not_safe_to_import_is_told_so_once(tmp_path):
+    script = tmp_path / "script.py"
+    script.write_text(
+        "from manyview.datasets import make_views\n"
+        "from manyview.experiment import METHODS, compare\n"
+        "compare([METHODS['MMC']], [make_views(60, 3, (6, 5))], repeats=3, n_jobs=1)\n"
+    )
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("RuntimeError: a process of the comparison failed as it began")
+    assert "if __name__ == '__main__':" in last
+
+
 def test_processes_end_with_their_parent(tmp_path):
     path = tmp_path / "large.npz"
     write_views(path, LARGE.views, LARGE.y)

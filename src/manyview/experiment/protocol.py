@@ -53,7 +53,9 @@ def compare(
         How views are scaled: as the method does by itself, not at all, samples to unit length,
         features standardised. Each gives runs, and so a row, of its own.
     n_jobs : int or None
-        Processes side by side; None does all in this one, where there can be no limits.
+        Processes side by side; None does all in this one, where there can be no limits. Each
+        imports the calling script, which has to make the call below
+        ``if __name__ == "__main__":``.
     n_threads : int
         Threads of linear algebra in each of the processes: one by default, so that times of runs
         do not depend on what runs beside them.
@@ -74,6 +76,8 @@ def compare(
     TypeError, ValueError
         For what is no method or data set, names that are there twice, data without classes, or
         options out of their range.
+    RuntimeError
+        If processes cannot be started.
 
     See Also
     --------

@@ -28,6 +28,11 @@ __all__ = ["Worker", "perform_all"]
 
 _POLL_SECONDS = 0.1
 _START_SECONDS = 60.0  # to import the library in a new process
+_NO_START = (
+    "a process of the comparison failed as it began, for the reason printed above; a script that "
+    "asks for n_jobs has to call compare below `if __name__ == '__main__':`, as every such process "
+    "imports the script"
+)
 
 
 def perform_all(
@@ -60,6 +65,11 @@ def perform_all(
     Yields
     ------
     Run
+
+    Raises
+    ------
+    RuntimeError
+        If a process fails as it begins: so would all others.
     """
     waiting = deque(tasks)
     workers: list[Worker] = []
@@ -155,6 +165,8 @@ class Worker:
         except (EOFError, ConnectionError):
             self._process.join()
             code = self._process.exitcode
+            if code == 1 and not self._has_data:
+                raise RuntimeError(_NO_START) from None
             yield from self._fail(Ending("machine", f"the process ended with code {code}"))
             return
         if run is None and not self._has_data:  # it listens; sending earlier would mean waiting
