@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from manyview.engine.arrays import largest
+from manyview.engine.arrays import largest, weighted_sums
 
 
 @pytest.mark.parametrize("count", [1, 5, 40, 97])
@@ -29,3 +29,14 @@ def test_largest_of_equal_entries_are_different_ones(count):
     assert all(np.unique(row).size == count for row in found)
     expected = -np.sort(-rows, axis=1)[:, :count]
     np.testing.assert_array_equal(np.take_along_axis(rows, found, axis=1), expected)
+
+
+def test_weighted_sums_are_those_of_the_rows_that_places_name():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    places, rows = rng.integers(0, 9, (20, 4)), rng.standard_normal((9, 3))
+    weights = rng.standard_normal(4).astype(np.float32)
+    expected = np.einsum("c,ncw->nw", weights, rows[places])
+    np.testing.assert_allclose(weighted_sums(places, weights, rows), expected)
+    found = weighted_sums(*map(torch.from_numpy, (places, weights, rows)))
+    np.testing.assert_allclose(found.numpy(), expected)

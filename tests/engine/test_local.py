@@ -1,10 +1,12 @@
+import threading
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyview.engine import LocalEngine, local
+from manyview.engine import LocalEngine, base, local
 from manyview.engine.block import from_half
 from manyview.views import as_views
 
@@ -118,6 +120,35 @@ def test_raw_data_are_not_copied():
     for block in engine.blocks:
         assert np.shares_memory(block.views[0].x, X)
         assert np.shares_memory(block.views[1].x.data, Y.data)
+
+
+def test_nor_are_they_where_all_samples_are_taken():
+    X = np.random.default_rng(0).standard_normal((30, 4))
+    engine = LocalEngine(as_views([X]), normalize="rows")
+    assert engine.take(np.arange(30))[0].x is X
+    np.testing.assert_array_equal(engine.take(np.arange(30)[::-1])[0].x, X[::-1])
+
+
+def test_rows_of_a_narrow_view_are_scaled_in_the_precision_of_the_wide_one():
+    rng = np.random.default_rng(0)
+    narrow = rng.standard_normal((30, 4)).astype(np.float32)
+    engine = LocalEngine(as_views([narrow, rng.standard_normal((30, 4))]), normalize="rows")
+    (view, _) = engine.take(np.arange(30))
+    lengths = np.linalg.norm(narrow * view.scale[:, None], axis=1)
+    np.testing.assert_allclose(lengths, 1.0, rtol=1e-14)
+
+
+def test_columns_are_standardised_by_the_threads(monkeypatch):
+    seen, real = set(), base._column_deviations
+
+    def watched(*args):
+        seen.add(threading.current_thread())
+        return real(*args)
+
+    monkeypatch.setattr(base, "_column_deviations", watched)
+    views, _ = make(0, 30, False, np.float64, False)
+    LocalEngine(views, normalize="columns", n_threads=2)
+    assert threading.main_thread() not in seen
 
 
 def test_narrow_types_are_widened_block_by_block():

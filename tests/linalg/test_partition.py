@@ -7,7 +7,6 @@ from manyview.linalg.partition import (
     cluster_rows,
     effective_clusters,
     has_collapsed,
-    indicator_of,
     without_empty,
 )
 
@@ -19,13 +18,6 @@ def test_no_cluster_stays_empty_and_few_samples_move(labels):
     missing = 5 - np.unique(labels).size
     assert np.unique(mended).size == 5
     assert np.count_nonzero(mended != labels) == missing
-
-
-@given(labels=st.permutations(list(range(4)) * 3))
-def test_indicator_has_orthonormal_columns(labels):
-    F = indicator_of(np.array(labels), 4)
-    np.testing.assert_allclose(F.T @ F, np.eye(4), atol=1e-12)
-    np.testing.assert_array_equal(F.argmax(axis=1), labels)
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from manyview.linalg.partition import indicator_of
 from manyview.mmc import discrete as module
 from manyview.mmc.discrete import DiscreteIndicator, LargestGain, best_moves
+
+from .indicators import indicator_of
 
 seeds = given(seed=st.integers(0, 10**4))
 

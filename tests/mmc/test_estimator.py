@@ -10,12 +10,12 @@ from sklearn.metrics import adjusted_rand_score
 
 from manyview import MMC, as_views
 from manyview.datasets import make_views, read_views
-from manyview.linalg.partition import indicator_of
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 from manyview.mmc import estimator as module
 from manyview.mmc import start as begin
 
 from .estimators import blobs, fitted, warnings_allowed
+from .indicators import indicator_of
 
 
 class TestResult:

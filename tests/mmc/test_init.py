@@ -149,6 +149,16 @@ def test_kmeans_begun_with_a_sample_of_the_rows_goes_on_with_all():
     assert moved.mean() < 0.02
 
 
+@pytest.mark.parametrize("width", [2, 60])
+def test_views_side_by_side_are_sparse_where_most_is_zero(width):
+    words = sp.random_array((50, 100), density=0.05, format="csr", rng=0)
+    dense = np.ones((50, width))
+    beside = init._beside([dense, words])
+    assert sp.issparse(beside) == (width == 2)
+    found = beside.toarray() if sp.issparse(beside) else beside
+    np.testing.assert_array_equal(found, np.hstack([dense, words.toarray()]))
+
+
 def test_random_start_is_balanced():
     views, _ = blobs(90)
     engine = LocalEngine(as_views(views), normalize="rows")

@@ -40,6 +40,15 @@ def test_every_iteration_lowers_the_cost_until_it_settles(engine, monkeypatch):
     assert costs[0] > costs[1] > costs[2] > costs[3]
 
 
+@pytest.mark.parametrize("iterations", [1, 3])
+def test_samples_have_the_nearest_centre_however_few_iterations(engine, monkeypatch, iterations):
+    monkeypatch.setattr(kmeans, "lloyd", partial(kmeans.lloyd, most=iterations))
+    centres = kmeans.cluster_state(engine, "rows", 8, np.random.default_rng(0))
+    rows = engine.take_state("rows", np.arange(3000))
+    nearest = ((rows[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    np.testing.assert_array_equal(engine.gather("labels"), nearest)
+
+
 def test_no_cluster_is_left_empty(engine):
     far = [np.vstack([np.zeros((7, 4)), np.full((1, 4), 1e3)])]
 

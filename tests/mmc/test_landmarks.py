@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 from manyview.engine import LocalEngine
@@ -31,6 +32,13 @@ def test_rows_are_those_of_the_singular_vectors(sparse):
     embed_by_landmarks(engine, engine.take(marks), 3, np.random.default_rng(0), [NEAR_LOOK])
     found = engine.gather("embedding")
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=1e-8)
+
+
+@pytest.mark.parametrize("density", [0.02, 0.5])
+def test_gram_of_links_whether_few_or_many(density):
+    links = sp.random_array((40, 30), density=density, format="csr", rng=0)
+    z = links.toarray()
+    np.testing.assert_allclose(module._gram(links), z.T @ z, atol=1e-12)
 
 
 def test_landmarks_without_samples_are_left_out():

@@ -6,7 +6,7 @@ import pytest
 from manyview.mmc import sweep as module
 from manyview.mmc.discrete import DiscreteIndicator
 from manyview.mmc.initial_factors import start_factors
-from manyview.mmc.model import objective
+from manyview.mmc.model import Factors, objective
 from manyview.mmc.penalty import RowSparse
 from manyview.mmc.problem import Problem
 
@@ -42,6 +42,21 @@ def test_rows_go_to_zero_and_leave_the_work(case):
             assert c.engine.blocks[0].views[v].x.shape[1] == held.size < W.shape[0] - 1
             assert np.isin(active, held).all()
     assert any(scaling.active is not None for scaling in c.engine.scalings)
+
+
+def test_a_view_without_features_is_left_alone(case, monkeypatch):
+    c = case(5, n=200, widths=(60, 40))
+    restricted, real = [], type(c.engine).restrict
+
+    def watched(engine, v, active):
+        restricted.append((v, None if active is None else active.size))
+        real(engine, v, active)
+
+    monkeypatch.setattr(type(c.engine), "restrict", watched)
+    factors = Factors((np.zeros((61, 3)), np.ones((41, 3))), np.ones((3, 3)))
+    for _ in range(3):
+        module._drop_features(c.engine, 0, factors)
+    assert restricted == [(0, 0)]
 
 
 def test_leaving_the_work_changes_nothing(case, monkeypatch):

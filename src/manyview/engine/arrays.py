@@ -21,6 +21,7 @@ __all__ = [
     "product_over_rows",
     "scattered",
     "to_numpy",
+    "weighted_sums",
     "with_rows_at",
 ]
 
@@ -92,7 +93,7 @@ def to_numpy(array: Array) -> npt.NDArray[Any]:
 def largest(rows: Array, count: int) -> Array:
     """Return where the largest entries of each row stand, the largest first; none may be NaN."""
     if isinstance(rows, np.ndarray):
-        if 2 * count <= rows.shape[1] // _GROUP:
+        if 4 * count <= rows.shape[1] // _GROUP:
             return _few_largest(rows, count)
         top = np.argpartition(rows, rows.shape[1] - count, axis=1)[:, -count:]
         ranks = np.argsort(-np.take_along_axis(rows, top, axis=1), axis=1, kind="stable")
@@ -143,6 +144,34 @@ def scattered(columns: Array, values: Array, width: int) -> Array:
     xp = namespace(columns)
     there = columns[:, :, None] == placed_like(np.arange(width), columns)
     return xp.sum(xp.where(there, values[:, None], xp.zeros_like(values)[:, None]), axis=1)
+
+
+def weighted_sums(places: Array, weights: Array, rows: Array) -> Array:
+    """Return for each line of places the sum of the rows there, with the same weights for all.
+
+    Parameters
+    ----------
+    places : array of shape (n, count)
+        Numbers of rows.
+    weights : array of shape (count,)
+        Of the first, second, ... row of each line.
+    rows : array of shape (m, width)
+        What is summed.
+
+    Returns
+    -------
+    array of shape (n, width)
+    """
+    if array_api_compat.is_torch_array(places):
+        from torch.nn.functional import embedding_bag
+
+        # the rows themselves, side by side, would take `count` times as much as the sums
+        each = as_dtype_of(weights, rows).expand(places.shape).contiguous()
+        return embedding_bag(places, rows, per_sample_weights=each, mode="sum")
+    xp = namespace(places)
+    taken = xp.take(rows, xp.reshape(places, (-1,)), axis=0)
+    taken = xp.reshape(taken, (*places.shape, rows.shape[1]))
+    return xp.sum(taken * weights[:, None], axis=1)
 
 
 def with_rows_at(places: Array, rows: Array, count: int) -> Array:

@@ -63,6 +63,11 @@ class Engine(ABC):
     def restrict(self, v: int, active: npt.NDArray[np.intp] | None) -> None:
         """Let the blocks hold only some features of view `v`; None brings all of them back."""
 
+    def unrestrict(self) -> None:
+        """Bring back all features of all views."""
+        for v in range(len(self.scalings)):
+            self.restrict(v, None)
+
     @abstractmethod
     def restricted_size(self, v: int, features: npt.NDArray[np.bool_]) -> int:
         """Return how many numbers a copy of view `v` with these features only would hold."""
@@ -103,7 +108,10 @@ class Engine(ABC):
         return list(map(function, items))
 
     def rescale(self, name: str, factors: Sequence[float]) -> None:
-        """Multiply each array of a state that is a list by a number."""
+        """Multiply each array of a state that is a list by a number.
+
+        It may be written into the arrays: snapshots of that state do not outlive it.
+        """
         self.update(_rescale_kernel, name, factors)
 
     def asarray(self, values: npt.NDArray[Any]) -> Array:
@@ -126,14 +134,9 @@ class Engine(ABC):
 
     def _column_moments(self, v: int) -> tuple[Matrix, Matrix]:
         scaling = self.scalings[v]
-        (pulled,) = self.sum(_pull_ones, v, self.dtype)
-        if scaling.columns is None:
-            (squares,) = self.sum(_squares, v)
-            squares = to_numpy(squares)
-        else:
-            centre, width = scaling.columns
-            (squares,) = self.sum(_column_deviations, v, centre)
-            squares = to_numpy(squares) * width**2
+        centre, width = scaling.columns or (None, np.float64(1.0))
+        pulled, squares = self.sum(_moments_kernel, v, centre, self.dtype)
+        squares = to_numpy(squares) * width**2
         mean = to_numpy(scaling.unfold(pulled))[:, 0] / self.n_samples
         return mean, np.append(squares / self.n_samples, 1.0)
 
@@ -171,9 +174,11 @@ def _weights(view: RowView) -> Array:
     return xp.ones(view.x.shape[0], dtype=xp.float64, device=device)
 
 
-def _pull_ones(block: Block, v: int, dtype: np.dtype[Any]) -> Sums:
+def _moments_kernel(block: Block, v: int, centre: Array | None, dtype: np.dtype[Any]) -> Sums:
     view = block.views[v]
-    return (view.pull(as_dtype(_weights(RowView(view.x, None)), dtype)[:, None]),)
+    pulled = view.pull(as_dtype(_weights(RowView(view.x, None)), dtype)[:, None])
+    squares = _squares(block, v) if centre is None else _column_deviations(block, v, centre)
+    return pulled, *squares
 
 
 def _squares(block: Block, v: int) -> Sums:

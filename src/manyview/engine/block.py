@@ -237,6 +237,7 @@ def scale_rows(
     rows: slice,
     normalize: str | None,
     present: npt.NDArray[np.bool_] | None,
+    dtype: np.dtype[Any],
 ) -> RowView:
     """Return rows with the factors that normalising and lacking views give them.
 
@@ -252,6 +253,8 @@ def scale_rows(
         Only ``"rows"`` is a matter of single rows.
     present : ndarray of bool, shape (samples, views), or None
         Which samples have which views.
+    dtype : dtype
+        Precision of the factors.
     """
     scale = None
     if normalize == "rows":
@@ -262,7 +265,6 @@ def scale_rows(
         scale = here.astype(np.float64) if scale is None else scale * here
     if scale is None:
         return view
-    dtype = np.result_type(np.float32, view.x.dtype)
     return RowView(view.x, np.minimum(scale, np.finfo(dtype).max).astype(dtype))
 
 

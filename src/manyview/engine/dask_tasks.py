@@ -270,11 +270,11 @@ def scaled(
 ) -> Any:
     """Return the factors of the rows of a view."""
     x = opened(source, part.dtype)
-    found = np.empty(x.shape[0], np.result_type(np.float32, x.dtype))
+    found = np.empty(x.shape[0], part.dtype)
     for piece in _pieces(x.shape[0], [x]):
         view = RowView(rows_of(x, piece), None)
         present = None if here is None else here[:, None]
-        found[piece] = scale_rows(view, 0, piece, normalize, present).scale
+        found[piece] = scale_rows(view, 0, piece, normalize, present, part.dtype).scale
     return found
 
 

@@ -78,14 +78,14 @@ class LocalEngine(Engine):
 
         def scaled(block: Block) -> list[RowView]:
             return [
-                scale_rows(view, v, block.rows, normalize, views.present)
+                scale_rows(view, v, block.rows, normalize, views.present, self.dtype)
                 for v, view in enumerate(block.views)
             ]
 
         with self.running():
             for block, rows in zip(self.blocks, self._map(scaled), strict=True):
                 block.views = rows
-        self.scalings = scalings or self._found_scalings(views.n_features, normalize)
+            self.scalings = scalings or self._found_scalings(views.n_features, normalize)
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -157,13 +157,20 @@ class LocalEngine(Engine):
         for block, state in zip(self.blocks, snapshot, strict=True):
             block.state.update(state)
 
+    def rescale(self, name: str, factors: Sequence[float]) -> None:
+        """Multiply each array of a state that is a list by a number, where it is."""
+        for block in self.blocks:
+            for x, times in zip(block.state[name], factors, strict=True):
+                x *= times
+
     def take(self, samples: npt.NDArray[np.intp]) -> list[RowView]:
-        """Return some samples' rows of every view."""
+        """Return some samples' rows of every view; of all, the views themselves."""
+        whole = np.array_equal(samples, np.arange(self.n_samples))
         taken = []
         for v, array in enumerate(self._arrays):
             scales = [s for s in (block.views[v].scale for block in self.blocks) if s is not None]
             scale = np.concatenate(scales)[samples] if scales else None
-            taken.append(RowView(array[samples], scale))
+            taken.append(RowView(array if whole else array[samples], scale))
         return taken
 
     def take_state(self, name: str, samples: npt.NDArray[np.intp]) -> npt.NDArray[Any]:

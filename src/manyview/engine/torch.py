@@ -22,7 +22,7 @@ from manyview.engine.sparse_rows import SparseRows
 from manyview.linalg.threads import blas_threads, limited_threads
 from manyview.views import Views
 
-__all__ = ["TensorRows", "TorchEngine"]
+__all__ = ["TorchEngine"]
 
 
 # On a device every operation has a cost of its own, so that blocks are few: so large that what a

@@ -1,4 +1,4 @@
-"""Partitions: k-means on the rows of an embedding, labels without empty clusters, indicators."""
+"""Partitions: k-means on the rows of an embedding, labels without empty clusters."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import warnings
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
+from scipy.special import entr
 from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 
@@ -18,7 +19,6 @@ __all__ = [
     "cluster_rows",
     "effective_clusters",
     "has_collapsed",
-    "indicator_of",
     "matched_order",
     "without_empty",
 ]
@@ -52,19 +52,9 @@ def without_empty(labels: Labels, n_clusters: int) -> Labels:
     return labels
 
 
-def indicator_of(labels: Labels, n_clusters: int) -> npt.NDArray[np.float64]:
-    """Return ``Y (Y'Y)^(-1/2)`` for one-hot Y: orthonormal columns, one entry per row."""
-    sizes = np.bincount(labels, minlength=n_clusters)
-    indicator = np.zeros((labels.size, n_clusters))
-    indicator[np.arange(labels.size), labels] = 1.0 / np.sqrt(sizes[labels])
-    return indicator
-
-
 def effective_clusters(sizes: Matrix) -> float:
     """Return the exponential of the entropy of the cluster sizes: K when they are equal."""
-    share = sizes / sizes.sum()
-    share = share[share > 0]
-    return float(np.exp(-np.sum(share * np.log(share))))
+    return float(np.exp(entr(sizes / sizes.sum()).sum()))
 
 
 def has_collapsed(sizes: Matrix, before: Matrix) -> bool:

@@ -111,8 +111,7 @@ def best_of(
     """
 
     def carried(start: int) -> Candidate:
-        for v in range(len(setup.engine.scalings)):
-            setup.engine.restrict(v, None)
+        setup.engine.unrestrict()
         return carried_through(setup, first(start), start)
 
     best = latest = carried(0)

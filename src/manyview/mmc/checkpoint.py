@@ -207,9 +207,7 @@ def resumed(
     for v, active in enumerate(checkpoint.active):
         engine.restrict(v, active)
     engine.scatter("labels", checkpoint.labels.astype(np.intp))
-    problem.indicator.start(engine, checkpoint.factors.clusters.shape[0])
-    if checkpoint.indicator is not None:
-        engine.scatter("indicator", checkpoint.indicator)
+    problem.indicator.start(engine, len(checkpoint.factors.clusters), checkpoint.indicator)
     views = tuple(engine.asarray(factor) for factor in checkpoint.factors.views)
     rng.bit_generator.state = checkpoint.generator
     return Fitted(

@@ -9,7 +9,7 @@ import numpy as np
 
 from manyview._typing import Matrix
 from manyview.engine.arrays import to_numpy
-from manyview.linalg.partition import Labels, indicator_of, without_empty
+from manyview.linalg.partition import Labels, without_empty
 from manyview.linalg.polar import inverse_square_root
 
 __all__ = ["Given"]
@@ -23,12 +23,13 @@ class Given:
     ----------
     labels : ndarray of shape (n_samples,)
         The cluster of each sample; every cluster has a member.
-    indicator : ndarray of shape (n_samples, n_clusters)
-        The same with orthonormal columns; of memberships, the nearest to them.
+    indicator : ndarray of shape (n_samples, n_clusters) or None
+        Of memberships, the nearest to them with orthonormal columns; None of labels, from which
+        it follows.
     """
 
     labels: Labels
-    indicator: Matrix
+    indicator: Matrix | None
 
     @classmethod
     def of(cls, array: Any, n_samples: int, n_clusters: int) -> Self:
@@ -52,8 +53,7 @@ class Given:
             )
         array = np.asarray(to_numpy(array))
         if array.shape == (n_samples,):
-            labels = _as_numbers(array, n_clusters)
-            return cls(labels, indicator_of(labels, n_clusters))
+            return cls(_as_numbers(array, n_clusters), None)
         if array.shape != (n_samples, n_clusters):
             raise ValueError(
                 f"init has shape {array.shape}; expected labels of shape ({n_samples},) or an "

@@ -120,9 +120,7 @@ def kmeans_start(
     centres_of = _centres if n <= most / 2 else _centres_in_leading_directions
     pairs = zip(engine.take(sample), engine.scalings, strict=True)
     rows = [_uncentred(view, scaling) for view, scaling in pairs]
-    sparse = any(sp.issparse(part) for part in rows)
-    beside = sp.hstack(rows, format="csr") if sparse else np.hstack(rows)
-    centres = centres_of(beside, n_clusters, rng)
+    centres = centres_of(_beside(rows), n_clusters, rng)
     widths = np.cumsum([scaling.n_features for scaling in engine.scalings])
     parts = np.split(centres, widths[:-1], axis=1)
     for part, scaling in zip(parts, engine.scalings, strict=True):
@@ -143,6 +141,14 @@ def kmeans_start(
         return to_numpy(engine.scalings[v].unfold(sums))[:-1].T
 
     lloyd(engine, step, parts, means, most=most_passes)
+
+
+def _beside(rows: list[Any]) -> Any:
+    """Return the views side by side; dense where a quarter of them is there, or more."""
+    stored = sum(part.nnz if sp.issparse(part) else part.size for part in rows)
+    if 4 * stored < sum(part.shape[0] * part.shape[1] for part in rows):
+        return sp.hstack(rows, format="csr")
+    return np.hstack([part.toarray() if sp.issparse(part) else part for part in rows])
 
 
 def _centres(rows: Any, n_clusters: int, rng: np.random.Generator) -> Matrix:

@@ -12,7 +12,7 @@ from manyview.engine.arrays import namespace, placed_like, to_numpy
 from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.model import Factors, Moments, project_all
 
-__all__ = ["start_factors", "views_of_columns"]
+__all__ = ["start_factors"]
 
 
 def start_factors(
@@ -30,7 +30,7 @@ def start_factors(
     sums = engine.sum(_part_sums_kernel, n_clusters, rank, seed)
     columns = np.arange(rank) % n_clusters
     factors = []
-    taking_part = views_of_columns(len(sums), n_clusters, rank, order)
+    taking_part = _views_of_columns(len(sums), n_clusters, rank, order)
     for v, (scaling, pulled) in enumerate(zip(engine.scalings, sums, strict=True)):
         parts = to_numpy(scaling.unfold(pulled))[:-1]
         whole = np.stack([parts[:, columns == k].sum(axis=1) for k in range(n_clusters)], axis=1)
@@ -45,7 +45,7 @@ def start_factors(
     return Factors(tuple(factors), clusters.astype(engine.dtype)), moments
 
 
-def views_of_columns(
+def _views_of_columns(
     n_views: int, n_clusters: int, rank: int, order: int | None
 ) -> npt.NDArray[np.bool_]:
     """Return which views' features take part in which columns, n_views x rank.

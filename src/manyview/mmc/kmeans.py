@@ -73,13 +73,13 @@ def lloyd(
     Returns
     -------
     list of ndarray
-        The centres.
+        The centres, of which each sample has the nearest.
     """
     previous = np.inf
-    for _ in range(most):
+    for left in reversed(range(most)):
         cost, sizes, *sums = step(centres)
         sizes = to_numpy(sizes)[:, None]
-        if previous - float(cost) <= _SETTLED_COST * abs(float(cost)):
+        if previous - float(cost) <= _SETTLED_COST * abs(float(cost)) or not left:
             break
         previous = float(cost)
         centres = [

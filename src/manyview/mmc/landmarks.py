@@ -26,6 +26,7 @@ from manyview.engine.arrays import (
     placed_like,
     scattered,
     to_numpy,
+    weighted_sums,
 )
 from manyview.linalg.embedding import clear_weights, unit_rows
 from manyview.linalg.hashing import uniform_of_rows
@@ -47,6 +48,7 @@ __all__ = ["FAR_LOOK", "LOOKS", "NEAR_LOOK", "Look", "clearest_look", "embed_by_
 _ASKED_PER_LANDMARK = 2  # samples by which the look is chosen
 _EMBEDDED_PER_LANDMARK = 10  # samples whose eigenvectors are taken for those of all
 _MOST_KEPT_LANDMARKS = 32  # nearest ones that are kept with a sample; more are found anew
+_SPARSE_PART = 0.1  # of the entries, up to which a sparse product with itself is faster
 
 
 @dataclass(frozen=True)
@@ -175,7 +177,7 @@ def clearest_look(
     def embedded(search: Search) -> tuple[Any, Matrix]:
         weights = _summing_to_one(search.n_nearest)
         links = weighted_links(nearest_of(rows, search), weights, size)
-        readout = _readout((links.T @ links).toarray(), n_clusters)
+        readout = _readout(_gram(links), n_clusters)
         return links, unit_rows(links @ readout)
 
     (first, embedding), *others = engine.side_by_side(embedded, searches)
@@ -215,6 +217,14 @@ def _readout(gram: Matrix, n_clusters: int) -> Matrix:
     return np.asarray(scale[:, None] * vectors[:, kept] * weights[kept] / np.sqrt(values[kept]))
 
 
+def _gram(links: Any) -> Matrix:
+    """Return ``Z'Z`` of sparse Z; dense where a tenth of Z is there, as few clusters have it."""
+    if links.nnz < _SPARSE_PART * links.shape[0] * links.shape[1]:
+        return np.asarray((links.T @ links).toarray())
+    z = links.toarray()
+    return np.asarray(z.T @ z)
+
+
 def _gram_kernel(
     block: Block,
     search: Search | None,
@@ -239,7 +249,7 @@ def _gram_kernel(
         near = namespace(parts[0]).concat(parts, axis=0)
     if in_memory(near):
         z = weighted_links(to_numpy(near), to_numpy(weights), n_landmarks)
-        return ((z.T @ z).toarray(),)
+        return (_gram(z),)
     # dense, in the precision of the views: sparse products are slow elsewhere
     z = scattered(near, as_dtype(weights, dtype), n_landmarks)
     return (as_dtype(z.T @ z, np.float64),)
@@ -262,7 +272,4 @@ def _embedded(near: Array, weights: Array, readout: Array) -> Array:
     if isinstance(near, np.ndarray):
         # as a sparse product: the rows themselves would take as much for each of the landmarks
         return np.asarray(weighted_links(near, weights, readout.shape[0]) @ readout)
-    xp = namespace(near)
-    shape = (*near.shape, readout.shape[1])
-    rows = xp.reshape(xp.take(readout, xp.reshape(near, (-1,)), axis=0), shape)
-    return xp.sum(rows * weights[:, None], axis=1)
+    return weighted_sums(near, weights, readout)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from functools import reduce
 from operator import mul
 
+import array_api_compat
 import numpy as np
 
 from manyview._typing import Matrix
@@ -168,7 +169,8 @@ def project_kernel(block: Block, v: int, factor: Folded) -> Update:
     """Renew the projection of view `v`, and with it the moments."""
     projections = list(block.state["projections"])
     projections[v] = block.views[v].project(factor)
-    return {"projections": projections}, _moments(projections, block.state["indicator"])
+    state = {"projections": projections, "others": None}
+    return state, _moments(projections, block.state["indicator"])
 
 
 def project_all(engine: Engine, factors: tuple[Array, ...]) -> Moments:
@@ -203,8 +205,10 @@ def _others_gram(others: Array | None, block: Block) -> Array:
     if others is not None:
         return product_over_rows(others, others)
     projection = block.state["projections"][0]
-    ones = namespace(projection).ones_like(projection)
-    return ones.T @ ones
+    n_rows, rank = projection.shape
+    return namespace(projection).full(
+        (rank, rank), n_rows, dtype=projection.dtype, device=array_api_compat.device(projection)
+    )
 
 
 def _project_all_kernel(block: Block, factors: list[Folded]) -> Update:

@@ -117,8 +117,7 @@ class Start:
             fitted = self._from_labels(engine, problem, rng)
             factors, moments, _ = sweep(engine, problem, fitted.factors, fitted.moments, trust=0.0)
             value = problem.value(*factor_steps(engine, problem, factors, moments))
-            for v in range(len(engine.scalings)):
-                engine.restrict(v, None)
+            engine.unrestrict()
             return value
 
         of_graph, sizes = engine.snapshot("labels"), cluster_sizes(engine, self.n_clusters)

@@ -130,7 +130,8 @@ def _drop_features(engine: Engine, v: int, factors: Factors) -> None:
     features = np.any(to_numpy(factors.views[v])[:-1], axis=1)
     held = engine.scalings[v].active
     count = int(features.sum())
-    if 2 * count > (features.size if held is None else held.size):
+    width = features.size if held is None else held.size
+    if 2 * count > width or count == width:
         return
     n_views, rank, n_clusters = len(factors.views), *factors.clusters.shape[::-1]
     # all copies together stay within twice what the projections and the indicator take
@@ -142,6 +143,5 @@ def _drop_features(engine: Engine, v: int, factors: Factors) -> None:
 def go_back(engine: Engine, factors: Factors, whole: list[dict[str, Any]]) -> None:
     """Bring the blocks back to where the last whole sweep left them."""
     engine.restore(whole)
-    for v in range(len(factors.views)):
-        engine.restrict(v, None)
+    engine.unrestrict()
     project_all(engine, factors.views)

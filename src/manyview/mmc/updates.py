@@ -15,7 +15,7 @@ from manyview.linalg.sylvester import solve_diagonal_sylvester
 from manyview.mmc.model import Factors, Moments, normal_kernel, residual_kernel
 from manyview.mmc.penalty import Penalty
 
-__all__ = ["ColumnMoments", "updated_cluster_factor", "updated_view_factor"]
+__all__ = ["updated_cluster_factor", "updated_view_factor"]
 
 ColumnMoments: TypeAlias = tuple[Matrix, Matrix]
 
