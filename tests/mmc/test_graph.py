@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from manyview import as_views
-from manyview.engine import LocalEngine, engine_for
+from manyview.engine import LocalEngine, engine_for, local
 from manyview.mmc import graph as module
 from manyview.mmc.graph import (
     Search,
@@ -110,6 +110,22 @@ def test_a_shorter_reach_is_of_the_nearest_of_the_same():
 
 def test_reaches_of_as_many_neighbours_are_one_graph():
     assert len(neighbour_graphs(engine_of(made()), 9, (1.0, 0.5, 0.1))) == 1
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("count", [5, 100])
+def test_of_samples_that_are_as_near_any_may_be_neighbours(dtype, count, monkeypatch):
+    monkeypatch.setattr(local, "_BLOCK_ROWS", (100, 100))
+    engine = engine_of([np.eye(400, dtype=dtype)] * 2)  # nothing is shared
+    assert engine.dtype == dtype
+    widths = [np.ones(400, dtype=dtype)] * 2
+    find_nearest(engine, Search.of(engine, engine.take(np.arange(400)), count, widths))
+    near = engine.gather("near")
+    np.testing.assert_array_equal(near[:, 0], np.arange(400))
+    met = np.bincount(near[:, 1:].ravel(), minlength=400)
+    halves = met[:200].sum() / met.sum()
+    assert 0.45 < halves < 0.55
+    assert met.max() < 4 * count  # nor the same of all samples
 
 
 class TestWeights:

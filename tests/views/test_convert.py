@@ -332,5 +332,5 @@ class TestPresentAsFrame:
     def test_other_values_are_refused(self, value):
         present = self.present.astype(object)
         present.iloc[0, 0] = value
-        with pytest.raises(ValueError, match="present must hold True and False"):
+        with pytest.raises(ValueError, match="expected True and False"):
             as_views(self.views, present=present)

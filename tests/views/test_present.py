@@ -22,7 +22,7 @@ def named(held, warn=True):
         (sp.csr_array(np.ones((12, 2))), r"present is a sparse csr_array; .* toarray\(\)"),
         ([[1, 0]] * 11 + [[1]], r"present cannot be read as an array of shape \(samples, views\)"),
         ({"a": [1] * 12}, r"present has shape \(\); expected \(samples, views\) = \(12, 2\)"),
-        ([[10**400, 1]] * 12, "present must hold True and False"),
+        ([[10**400, 1]] * 12, "at row 0, column 0; expected True and False"),
     ],
 )
 def test_what_is_no_array_of_true_and_false_is_refused(present, message):

@@ -11,6 +11,7 @@ from manyview._typing import Matrix
 from manyview.engine.arrays import to_numpy
 from manyview.linalg.partition import Labels, without_empty
 from manyview.linalg.polar import inverse_square_root
+from manyview.views.checks import position
 
 __all__ = ["Given"]
 
@@ -59,8 +60,13 @@ class Given:
                 f"init has shape {array.shape}; expected labels of shape ({n_samples},) or an "
                 f"indicator of shape ({n_samples}, {n_clusters})"
             )
-        if array.dtype.kind not in "fiub" or not np.isfinite(array).all():
-            raise ValueError("init holds entries that are not finite real numbers")
+        if array.dtype.kind not in "fiub":
+            raise ValueError(f"init is of type {array.dtype}; expected real numbers")
+        if not np.isfinite(array).all():
+            n, k = np.argwhere(~np.isfinite(array))[0]
+            raise ValueError(
+                f"init holds {array[n, k]} at {position((n, k))}; expected finite numbers"
+            )
         largest = np.abs(array.astype(np.float64)).max()
         array = array.astype(np.float64) / max(float(largest), np.finfo(np.float64).tiny)
         root, null = inverse_square_root(array.T @ array)

@@ -20,7 +20,8 @@ import scipy.sparse as sp
 
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Update
-from manyview.engine.arrays import Array, is_sparse, largest, namespace, placed_like
+from manyview.engine.arrays import Array, is_sparse, largest, namespace, placed_like, stretches
+from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.cosines import Rows, cosines_of, prepared
 from manyview.mmc.spread import bent, evened, spread_of
 
@@ -43,6 +44,7 @@ FEWEST_NEIGHBOURS = 5
 
 _REACH_IN_CLUSTERS = 1 / 2  # most neighbours, as part of an average cluster
 _ZERO_MEAN_SQUARE = 1e-24  # as part of the largest; below it, a feature is constant zero
+_TIE_BREAKS = 64  # times the rounding of 1, which is what samples have that share nothing
 
 
 def neighbour_graphs(
@@ -204,6 +206,9 @@ class Search(NamedTuple):
         Number of landmarks for each sample.
     order : int or None
         Most views that the kernel multiplies.
+    tie_breaks : array of shape (2 * n_landmarks,)
+        Of which a stretch is added to the kernel of each sample. The nearest of a sample that is
+        as near to many would otherwise be those that come first, in the order of a file.
     chunk : int
         Number of rows that are compared at a time.
     """
@@ -216,6 +221,7 @@ class Search(NamedTuple):
     factors: list[float]
     n_nearest: int
     order: int | None
+    tie_breaks: Array
     chunk: int
 
     @property
@@ -254,7 +260,20 @@ class Search(NamedTuple):
         spreads = list(map(spread_of, landmarks, columns, widths))
         bounds = [spread.bound for spread in spreads]
         factors = evened(spreads)
-        return cls(columns, widths, marks, unknown, bounds, factors, count, order, engine.chunk)
+        size = _TIE_BREAKS * float(np.finfo(engine.dtype).eps)
+        drawn = uniform_of_rows(np.arange(marks[0].x.shape[0], dtype=np.uint64), seed=0)
+        return cls(
+            columns,
+            widths,
+            marks,
+            unknown,
+            bounds,
+            factors,
+            count,
+            order,
+            np.tile((size * drawn).astype(engine.dtype), 2),
+            engine.chunk,
+        )
 
 
 def _lacking(view: RowView) -> Array | None:
@@ -287,8 +306,10 @@ def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iter
             cosine = bent(cosines_of(prepared(some, of_view, width), mark, unknown), bound)
             cosines.append(cosine if factor == 1.0 else factor * cosine)
         kernel = product_kernel(cosines, search.order)
+        own = np.arange(block.rows.start + chunk.start, block.rows.start + chunk.stop)
+        starts = uniform_of_rows(own.astype(np.uint64), seed=1) * search.n_landmarks
+        kernel += stretches(search.tie_breaks, starts.astype(np.intp), search.n_landmarks)
         if not itself:
-            own = np.arange(block.rows.start + chunk.start, block.rows.start + chunk.stop)
             others = placed_like(own[:, None] != np.arange(kernel.shape[1]), kernel)
             xp = namespace(kernel)
             kernel = xp.where(others, kernel, xp.full_like(kernel, -xp.inf))

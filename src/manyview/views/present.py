@@ -9,7 +9,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from manyview.views.checks import check_indexes
+from manyview.views.checks import check_indexes, position
 from manyview.views.container import Views, listed
 from manyview.views.frames import is_frame, is_pandas
 
@@ -62,8 +62,13 @@ def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_]
             mask = mask.astype(np.float64)
         except (OverflowError, TypeError, ValueError):
             mask = mask.astype(np.str_)
-    if mask.dtype.kind not in "biuf" or not np.isin(mask, (0, 1)).all():
-        raise ValueError("present must hold True and False (or 1 and 0) only")
+    wrong = ~np.isin(mask, (0, 1)) | (mask.dtype.kind not in "biuf")
+    if wrong.any():
+        n, v = np.argwhere(wrong)[0]
+        raise ValueError(
+            f"present holds {mask[n, v]} at {position((n, v))}; expected True and False (or 1 and "
+            "0) only"
+        )
     mask = mask.astype(bool)
     if not mask.any(axis=1).all():
         n = int(np.flatnonzero(~mask.any(axis=1))[0])
