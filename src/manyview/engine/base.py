@@ -11,11 +11,11 @@ from typing import Any, TypeVar
 import array_api_compat
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
 from manyview._typing import Matrix
 from manyview.engine.arrays import Array, as_dtype, is_sparse, namespace, to_numpy
 from manyview.engine.block import Block, RowView, Sums, Update, add_sums
+from manyview.engine.entries import column_sums, rows_of_entries, times
 from manyview.engine.scaling import Scaling
 from manyview.views.checks import ROUNDING_OF_MEAN
 
@@ -185,11 +185,8 @@ def _squares(block: Block, v: int) -> Sums:
     view = block.views[v]
     weights = _weights(view)
     # rows are scaled before they are squared: their squares alone may overflow
-    if sp.issparse(view.x):
-        scaled = view.x.data * weights[_row_of(view.x)]
-        return (np.bincount(view.x.indices, weights=scaled**2, minlength=view.x.shape[1]),)
     if is_sparse(view.x):
-        return (view.x.column_sums(view.x.times(weights, None).data ** 2),)
+        return (column_sums(view.x, times(view.x, weights, None).data ** 2),)
     xp = namespace(weights)
     parts = (part.x * weights[rows, None] for rows, part in view.parts(weights.dtype))
     return add_sums((xp.sum(scaled * scaled, axis=0),) for scaled in parts)
@@ -199,10 +196,9 @@ def _column_sums(block: Block, v: int) -> Sums:
     view = block.views[v]
     weights = _weights(view)
     total = namespace(weights).sum(weights)
-    if is_sparse(view.x) and not sp.issparse(view.x):
-        return view.x.column_sums(view.x.times(weights, None).data), total
-    x = view.x if sp.issparse(view.x) else as_dtype(view.x, np.float64)
-    return x.T @ weights, total
+    if is_sparse(view.x):
+        return column_sums(view.x, times(view.x, weights, None).data), total
+    return as_dtype(view.x, np.float64).T @ weights, total
 
 
 def _column_deviations(block: Block, v: int, centre: Array) -> Sums:
@@ -211,20 +207,7 @@ def _column_deviations(block: Block, v: int, centre: Array) -> Sums:
     if not is_sparse(view.x):
         parts = view.parts(weights.dtype)
         return add_sums((((part.x - centre) ** 2).T @ weights[rows, ...],) for rows, part in parts)
-    if not sp.issparse(view.x):
-        return (_deviations_of_entries(view.x, weights, centre),)
     # the entries that are stored, and the zeros that are not
-    stored = sp.csr_array((weights[_row_of(view.x)], view.x.indices, view.x.indptr), view.x.shape)
-    shifted = np.square(view.x.data - centre[view.x.indices])
-    deviations = np.bincount(view.x.indices, weights=shifted * stored.data, minlength=centre.size)
-    return (deviations + centre**2 * (np.sum(weights) - stored.sum(axis=0)),)
-
-
-def _deviations_of_entries(x: Any, weights: Array, centre: Array) -> Array:
-    stored = weights[x.rows_of_entries]
-    deviations = x.column_sums((x.data - centre[x.indices]) ** 2 * stored)
-    return deviations + centre**2 * (weights.sum() - x.column_sums(stored))
-
-
-def _row_of(x: Any) -> npt.NDArray[np.intp]:
-    return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+    x, stored = view.x, weights[rows_of_entries(view.x)]
+    deviations = column_sums(x, (x.data - centre[x.indices]) ** 2 * stored)
+    return (deviations + centre**2 * (weights.sum() - column_sums(x, stored)),)

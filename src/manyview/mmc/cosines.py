@@ -9,7 +9,8 @@ import scipy.sparse as sp
 
 from manyview._typing import Matrix
 from manyview.engine import RowView
-from manyview.engine.arrays import Array, is_sparse, namespace, to_numpy
+from manyview.engine.arrays import Array, as_dtype_of, is_sparse, namespace, to_numpy
+from manyview.engine.entries import row_sums, times
 
 __all__ = ["Rows", "column_moments", "cosines_of", "prepared"]
 
@@ -46,10 +47,8 @@ def prepared(view: RowView, columns: tuple[Array, Array] | None, widths: Array) 
     widths : array of shape (n_features,)
         What the features are multiplied by beside that.
     """
-    if sp.issparse(view.x):
-        return _prepared_sparse(view, columns, widths)
     if is_sparse(view.x):
-        return _prepared_entries(view, columns, widths)
+        return _prepared_sparse(view, columns, widths)
     xp = namespace(view.x)
     x = view.in_precision(xp.result_type(view.x, widths)).x
     # rows are copied once, and multiplied in place from then on
@@ -67,33 +66,14 @@ def prepared(view: RowView, columns: tuple[Array, Array] | None, widths: Array) 
     return Rows(x, None, None, None)
 
 
-def _prepared_sparse(view: RowView, columns: tuple[Matrix, Matrix] | None, widths: Matrix) -> Rows:
-    x = view.x.astype(np.result_type(np.float32, view.x.dtype), copy=False)
+def _prepared_sparse(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Rows:
     shift = overlap = None
     if columns is not None:
         centre, width = columns
-        x, shift = x * (width * widths), centre * width * widths  # centred rows would be dense
+        x, shift = times(view.x, None, width * widths), centre * width * widths
     else:
-        if view.scale is not None:
-            x = sp.diags_array(view.scale) @ x
-        x = x * widths
-    x = sp.csr_array(x)
-    squares = np.asarray((x * x).sum(axis=1)).ravel()
-    if shift is not None:
-        overlap = np.asarray(x @ shift - 0.5 * (shift @ shift))
-        squares = np.maximum(squares - 2.0 * overlap, 0.0)
-    return Rows(x, shift, overlap, _inverse_lengths(squares, view.scale))
-
-
-def _prepared_entries(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Rows:
-    """Do the same to sparse rows that are elsewhere."""
-    shift = overlap = None
-    if columns is not None:
-        centre, width = columns
-        x, shift = view.x.times(None, width * widths), centre * width * widths
-    else:
-        x = view.x.times(view.scale, widths)
-    squares = x.row_sums(x.data**2)
+        x = times(view.x, view.scale, widths)
+    squares = as_dtype_of(row_sums(x, x.data**2), x.data)
     if shift is not None:
         overlap = x @ shift - 0.5 * (shift @ shift)
         squares = namespace(squares).clip(squares - 2.0 * overlap, 0.0, None)
@@ -160,11 +140,11 @@ def column_moments(rows: Rows) -> tuple[Matrix, Matrix]:
         return means, squares
     x = rows.x if sp.issparse(rows.x) else rows.x.to_scipy()
     inverse_length = to_numpy(rows.inverse_length).astype(np.float64)
-    x = sp.diags_array(inverse_length) @ x
+    x = times(x, inverse_length, None)
     means, squares = (np.asarray(part.mean(axis=0)).ravel() for part in (x, x * x))
     if rows.shift is not None:
         shift = to_numpy(rows.shift).astype(np.float64)
-        again = np.asarray((sp.diags_array(inverse_length) @ x).mean(axis=0)).ravel()
+        again = np.asarray(times(x, inverse_length, None).mean(axis=0)).ravel()
         squares += shift * (shift * np.mean(inverse_length**2) - 2.0 * again)
         means -= shift * inverse_length.mean()
     return means, squares

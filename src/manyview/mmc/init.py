@@ -18,6 +18,7 @@ from sklearn.utils.extmath import randomized_svd
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Scaling, Sums, Update
 from manyview.engine.arrays import Array, namespace, to_numpy
+from manyview.engine.entries import times
 from manyview.linalg.partition import cluster_rows
 from manyview.mmc.clearest import clearest_clusters
 from manyview.mmc.graph import neighbour_graphs
@@ -173,25 +174,17 @@ def random_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> N
     engine.scatter("labels", rng.permutation(engine.n_samples) % n_clusters)
 
 
-def _scaled(view: RowView) -> Any:
-    x = view.x.astype(np.result_type(np.float32, view.x.dtype), copy=False)
-    if view.scale is None:
-        return x
-    if sp.issparse(x):
-        return sp.csr_array(sp.diags_array(view.scale) @ x)
-    return x * view.scale[:, None]
-
-
 def _uncentred(view: RowView, scaling: Scaling) -> Any:
     """Return a few rows as the model sees them, but not centred, which k-means does not see.
 
     It does where samples lack a view, as the model puts these at the mean. Then the first centres
     are somewhat off, and Lloyd's iterations over all rows mend it.
     """
-    x = _scaled(view)
-    if scaling.width is None:
-        return x
-    return (x * scaling.width).tocsr() if sp.issparse(x) else x * scaling.width
+    x = view.x.astype(np.result_type(np.float32, view.x.dtype), copy=False)
+    if sp.issparse(x):
+        return times(x, view.scale, scaling.width)
+    x = x if view.scale is None else x * view.scale[:, None]
+    return x if scaling.width is None else x * scaling.width
 
 
 def _assign_kernel(block: Block, centres: list[Any], norms: Array) -> Update:
