@@ -147,7 +147,7 @@ def scattered(columns: Array, values: Array, width: int) -> Array:
     return xp.sum(xp.where(there, values[:, None], xp.zeros_like(values)[:, None]), axis=1)
 
 
-def stretches(values: Array, starts: npt.NDArray[np.integer[Any]], width: int) -> Array:
+def stretches(values: Array, starts: Array, width: int) -> Array:
     """Return rows, `width` wide, of an array's values from given starts on.
 
     Examples
@@ -159,10 +159,10 @@ def stretches(values: Array, starts: npt.NDArray[np.integer[Any]], width: int) -
     if isinstance(values, np.ndarray):
         return np.lib.stride_tricks.sliding_window_view(values, width)[starts]
     if array_api_compat.is_torch_array(values):
-        return values.unfold(0, width, 1)[placed_like(starts, values)]
-    places = placed_like(starts[:, None] + np.arange(width), values)
-    taken = namespace(values).take(values, namespace(values).reshape(places, (-1,)))
-    return namespace(values).reshape(taken, places.shape)
+        return values.unfold(0, width, 1)[starts]
+    xp = namespace(values)
+    places = starts[:, None] + placed_like(np.arange(width), starts)
+    return xp.reshape(xp.take(values, xp.reshape(places, (-1,))), places.shape)
 
 
 def weighted_sums(places: Array, weights: Array, rows: Array) -> Array:

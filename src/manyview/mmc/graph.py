@@ -20,7 +20,15 @@ import scipy.sparse as sp
 
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Update
-from manyview.engine.arrays import Array, is_sparse, largest, namespace, placed_like, stretches
+from manyview.engine.arrays import (
+    Array,
+    as_dtype,
+    is_sparse,
+    largest,
+    namespace,
+    placed_like,
+    stretches,
+)
 from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.cosines import Rows, cosines_of, prepared
 from manyview.mmc.spread import bent, evened, spread_of
@@ -297,6 +305,9 @@ def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iter
             strict=True,
         )
     )
+    x = block.views[0].x
+    drawn = uniform_of_rows(block.numbers(x.data if is_sparse(x) else x), seed=1)
+    starts = as_dtype(drawn * search.n_landmarks, np.int64)
     for begin in range(0, size, search.chunk):
         chunk = slice(begin, min(begin + search.chunk, size))
         cosines = []
@@ -306,10 +317,9 @@ def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iter
             cosine = bent(cosines_of(prepared(some, of_view, width), mark, unknown), bound)
             cosines.append(cosine if factor == 1.0 else factor * cosine)
         kernel = product_kernel(cosines, search.order)
-        own = np.arange(block.rows.start + chunk.start, block.rows.start + chunk.stop)
-        starts = uniform_of_rows(own.astype(np.uint64), seed=1) * search.n_landmarks
-        kernel += stretches(search.tie_breaks, starts.astype(np.intp), search.n_landmarks)
+        kernel += stretches(search.tie_breaks, starts[chunk, ...], search.n_landmarks)
         if not itself:
+            own = np.arange(block.rows.start + chunk.start, block.rows.start + chunk.stop)
             others = placed_like(own[:, None] != np.arange(kernel.shape[1]), kernel)
             xp = namespace(kernel)
             kernel = xp.where(others, kernel, xp.full_like(kernel, -xp.inf))
