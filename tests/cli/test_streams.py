@@ -1,15 +1,21 @@
-"""What the command does where nobody reads what it prints."""
+"""What the command does where nobody reads what it prints, or not in UTF-8."""
 
+import io
 import json
 import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
-from .command import N_CLUSTERS, N_SAMPLES, clusters_in
+from manyview.cli.outputs import STDOUT, write_labels
+from manyview.datasets import make_views, write_views
+
+from .command import N_CLUSTERS, N_SAMPLES, clusters_in, run, run_fit
 
 FIT = ("fit", "{data}", "-k", str(N_CLUSTERS))
 
@@ -85,3 +91,59 @@ def test_a_comparison_needs_no_standard_output(data: Path, tmp_path: Path) -> No
     done = subprocess.run(told, stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (0, b"")
     assert len(json.loads(out.read_text())["runs"]) == 2
+
+
+@pytest.fixture(scope="module")
+def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of a set whose names ASCII and Latin-1 cannot write, and of what becomes of it."""
+    made = make_views(30, 3, (4, 4), random_state=0)
+    ids = np.array(["Ünï", "日本", "half \ud83d", *map(str, range(3, 30))])
+    features = np.array(["Ä", "β", "c", "d"])
+    views = replace(made.views, feature_names=(features, features))
+    folder = tmp_path_factory.mktemp("letters")
+    data, model = folder / "some.npz", folder / "some.model"
+    write_views(data, replace(made, views=views, sample_ids=ids))
+    written = ["--explain", folder / "explain.csv", "--model", model]
+    assert run_fit(data, folder / "fit.csv", *written, k=3).exit_code == 0
+    assert run("predict", model, data, "--out", folder / "predict.csv").exit_code == 0
+    return folder
+
+
+@pytest.mark.parametrize(
+    "encoding",
+    [
+        {"PYTHONIOENCODING": "latin-1:strict"},
+        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+    ],
+    ids=["latin-1", "C"],
+)
+@pytest.mark.parametrize(
+    ("args", "same", "name"),
+    [
+        (("fit", "{data}", "-k", 3, "--out", "-"), "fit.csv", "Ünï"),
+        (("fit", "{data}", "-k", 3, "--explain", "-"), "explain.csv", "Ä"),
+        (("predict", "some.model", "{data}", "--out", "-"), "predict.csv", "Ünï"),
+    ],
+    ids=["fit", "explain", "predict"],
+)
+def test_standard_output_is_the_file_byte_by_byte(
+    letters: Path, args: tuple[object, ...], same: str, name: str, encoding: dict[str, str]
+) -> None:
+    done = subprocess.run(
+        command(letters / "some.npz", *args, "--quiet", "--force"),
+        capture_output=True,
+        cwd=letters,
+        env={**os.environ, **encoding},
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout == (letters / same).read_bytes()
+    assert name.encode() in done.stdout
+
+
+def test_standard_output_that_takes_text_only_is_given_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken = io.StringIO()
+    monkeypatch.setattr("sys.stdout", taken)
+    write_labels(STDOUT, np.array([1, 0]), np.array(["Ünï", "b"]))
+    assert taken.getvalue() == "sample,cluster\nÜnï,1\nb,0\n"

@@ -1,4 +1,5 @@
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -21,13 +22,78 @@ def named(held, warn=True):
     [
         (sp.csr_array(np.ones((12, 2))), r"present is a sparse csr_array; .* toarray\(\)"),
         ([[1, 0]] * 11 + [[1]], r"present cannot be read as an array of shape \(samples, views\)"),
-        ({"a": [1] * 12}, r"present has shape \(\); expected \(samples, views\) = \(12, 2\)"),
+        (
+            {"a": [1] * 12},
+            r"present has keys 'a', and the views have no names; expected an array of shape "
+            r"\(samples, views\) = \(12, 2\), or the views as a dict too",
+        ),
         ([[10**400, 1]] * 12, "at row 0, column 0; expected True and False"),
     ],
 )
 def test_what_is_no_array_of_true_and_false_is_refused(present, message):
     with pytest.raises(ValueError, match=message):
         as_views([X, X], present=present)
+
+
+class TestByName:
+    """A dict says of each view, by its name, which samples have it."""
+
+    first = np.arange(12) < 8
+
+    def with_present(self, present, views=None):
+        return as_views({"a": X, "b": X[:, :2]} if views is None else views, present=present)
+
+    @pytest.mark.parametrize("made", [np.asarray, list, pd.Series, np.float64, np.object_])
+    def test_keys_name_the_views_in_any_order(self, made):
+        views = self.with_present({"b": made(self.first), "a": made(np.ones(12, dtype=bool))})
+        np.testing.assert_array_equal(views.present, np.stack([np.ones(12), self.first], axis=1))
+
+    def test_vectors_may_be_of_different_kinds(self):
+        some = pd.Series(self.first, dtype="boolean")
+        views = self.with_present({"a": [1] * 12, "b": some})
+        assert views.present[:, 1].tolist() == self.first.tolist()
+
+    def test_keys_that_are_no_strings_are_taken_as_those_of_views_are(self):
+        views = self.with_present({2: self.first, 1: [True] * 12}, {1: X, 2: X[:, :2]})
+        assert views.present[:, 1].tolist() == self.first.tolist()
+
+    @pytest.mark.parametrize(
+        ("present", "message"),
+        [
+            ({"a": first}, "present has keys 'a'; expected the names of the views, 'a', 'b'"),
+            ({"a": first, "b": first, "c": first}, "present has keys 'a', 'b', 'c'; expected the"),
+            ({"a": first, "c": first}, "present has keys 'a', 'c'; expected the names of the"),
+            ({}, "present has no keys; expected the names of the views, 'a', 'b'"),
+            (
+                {"a": first, "b": first[:5]},
+                r"present\['b'\] has shape \(5,\); expected \(samples,\) = \(12,\)",
+            ),
+            ({"a": True, "b": first}, r"present\['a'\] has shape \(\); expected"),
+            ({"a": first, "b": sp.csr_array(first[:, None])}, r"present\['b'\] is a sparse csr_"),
+            ({"a": first, "b": [[1], [1, 2]] * 6}, r"present\['b'\] cannot be read as an array"),
+            ({"a": first, "b": ["yes"] * 12}, "present holds 'yes' at row 0, column 'b'; expected"),
+            ({"b": [1] * 11 + [2], "a": first}, "present holds 2 at row 11, column 'b'; expected"),
+            ({"a": first, "b": first}, "sample 8 is present in no view"),
+        ],
+    )
+    def test_what_is_wrong_is_named(self, present, message):
+        with pytest.raises(ValueError, match=message):
+            self.with_present(present)
+
+    def test_views_that_differ_in_rows_are_told_first(self):
+        with pytest.raises(ValueError, match="view 'b' has 11 rows, view 'a' has 12"):
+            self.with_present({"a": [1] * 11, "b": [1] * 11}, {"a": X, "b": X[:11]})
+
+    def test_series_in_another_order_are_refused(self):
+        letters = list("abcdefghijkl")
+        series = pd.Series(self.first, index=letters)
+        frames = {"a": pd.DataFrame(X, index=letters), "b": X[:, :2]}
+        assert self.with_present({"a": [1] * 12, "b": series}, frames).present is not None
+        message = r"""have different indexes: row 0 is 'a' in .* and 'l' in "present\['b'\]\""""
+        with pytest.raises(ValueError, match=message):
+            self.with_present({"a": [1] * 12, "b": series[::-1]}, frames)
+        with pytest.raises(ValueError, match=message):
+            self.with_present({"a": series, "b": series[::-1]})
 
 
 class TestSharedSamples:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview.atomic import file_place, whole_file
+from manyview.cli.streams import print_bytes
 from manyview.mmc.explain import Combination
 from manyview.warn import warn_user
 
@@ -156,11 +157,9 @@ def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) ->
     writer.writerow(columns)
     writer.writerows(rows)
     text = "".join(line.removesuffix("\r\n") + "\n" for line in lines)
-    # a name may hold half a character, or one that a terminal does not have
+    content = text.encode(errors="replace")  # a name may hold half a character
     if path == STDOUT:
-        encoding = sys.stdout.encoding or "utf-8"
-        sys.stdout.write(text.encode(encoding, errors="replace").decode(encoding))
-        sys.stdout.flush()
+        print_bytes(content)
         return
     with whole_file(path) as file:
-        file.write(text.encode(errors="replace"))
+        file.write(content)

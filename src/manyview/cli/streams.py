@@ -9,7 +9,7 @@ from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-__all__ = ["readers_may_leave"]
+__all__ = ["print_bytes", "readers_may_leave"]
 
 
 @contextmanager
@@ -22,6 +22,18 @@ def readers_may_leave() -> Iterator[None]:
             sys.stdout.flush()
 
 
+def print_bytes(content: bytes) -> None:
+    """Write text in UTF-8 to standard output as it is, whichever encoding that has."""
+    sys.stdout.flush()
+    binary = getattr(sys.stdout, "buffer", None)
+    if binary is None:  # it takes text only, as that of a notebook
+        sys.stdout.write(content.decode())
+        sys.stdout.flush()
+        return
+    binary.write(content)
+    binary.flush()
+
+
 def _unfailing(stream: TextIO | None) -> TextIO:
     if stream is None:  # closed by the caller, who wants to hear of nothing
         stream = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the end
@@ -31,16 +43,20 @@ def _unfailing(stream: TextIO | None) -> TextIO:
 class _Unfailing:
     """A stream that takes what is written also when its reader has left."""
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: Any) -> None:
         self._stream = stream
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
-    def write(self, text: str) -> int:
+    @property
+    def buffer(self) -> _Unfailing:
+        return _Unfailing(self._stream.buffer)
+
+    def write(self, content: str | bytes) -> int:
         with self._to_nowhere_once_unread():
-            self._stream.write(text)
-        return len(text)
+            self._stream.write(content)
+        return len(content)
 
     def flush(self) -> None:
         with self._to_nowhere_once_unread():

@@ -25,6 +25,7 @@ from manyview.views.compressed import check_compressed
 __all__ = ["read_native", "write_native"]
 
 _MARKS = (b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY")  # NumPy takes all else for pickles
+_OF_PICKLES = "allow_pickle"  # an option that NumPy names where it meets them
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
@@ -93,7 +94,8 @@ def _dataset(archive: Any, name: str) -> Dataset:
 def _n_views(archive: Any) -> int:
     if "n_views" not in archive:
         raise ValueError(
-            f"key 'n_views' is missing; found {', '.join(sorted(archive)) or 'nothing'}"
+            f"key 'n_views' is missing; found {', '.join(sorted(archive)) or 'nothing'}; "
+            "manyview.datasets.write_views(path, {name: array, ...}) writes such files"
         )
     value = _member(archive, "n_views")
     if value.size != 1 or value.dtype.kind not in "iu" or value.item() < 1:
@@ -133,6 +135,11 @@ def _member(archive: Any, key: str) -> npt.NDArray[Any]:
     try:
         member = archive[key]
     except Exception as error:
+        if _OF_PICKLES in str(error):
+            raise ValueError(
+                f"key {key!r} is an array of Python objects, which are not read, as they could run "
+                f"code; save it as strings or numbers: {key}.astype(str) or {key}.astype(float)"
+            ) from error
         raise ValueError(f"key {key!r} cannot be read ({_told(error)})") from error
     if not isinstance(member, np.ndarray):
         raise ValueError(f"key {key!r} is not an array")

@@ -45,7 +45,7 @@ __all__ = ["as_views", "first_index", "unchecked_views"]
 def as_views(
     views: Any,
     *,
-    present: npt.ArrayLike | None = None,
+    present: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
     min_samples: int = 1,
     warn: bool = True,
 ) -> Views:
@@ -57,9 +57,10 @@ def as_views(
         One 2-D array, SciPy sparse array, DataFrame of pandas or polars, or AnnData object (its
         ``X``) a view, rows as samples. The keys of a dict name the views, the columns of a
         DataFrame the features. Of a MuData object every modality is a view, which a sample may lack.
-    present : array-like of bool of shape (n_samples, n_views), optional
-        Which sample has which view; the columns of a DataFrame name the views. A sample takes no
-        feature from a view that it lacks, whatever that row holds, be it NaN.
+    present : array-like of bool of shape (n_samples, n_views), or dict, optional
+        Which sample has which view; the columns of a DataFrame name the views, and so do the keys
+        of a dict of one array-like of shape (n_samples,) a view. A sample takes no feature from a
+        view that it lacks, whatever that row holds, be it NaN.
     min_samples : int, default=1
         Fewest samples that will do.
     warn : bool, default=True

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from manyview.views.objects import as_numbers, first_of_others
+
 __all__ = ["frame_columns", "frame_values", "is_frame", "is_pandas"]
 
 _SHOWN = 5
@@ -40,25 +42,61 @@ def frame_values(name: str, frame: Any) -> Any:
     ValueError
         If there are columns that do not hold numbers.
     """
-    of_polars = _is_polars(frame)
-    kinds = list(frame.schema.items()) if of_polars else list(frame.dtypes.items())
-    is_numeric = _is_numeric_in_polars if of_polars else _is_numeric
-    bad = [f"{str(column)!r} ({dtype})" for column, dtype in kinds if not is_numeric(dtype)]
+    return _values_of_polars(name, frame) if _is_polars(frame) else _values_of_pandas(name, frame)
+
+
+def _values_of_polars(name: str, frame: Any) -> Any:
+    kinds = frame.schema.items()
+    bad = [(column, str(dtype)) for column, dtype in kinds if not _is_numeric_in_polars(dtype)]
     if bad:
-        raise ValueError(
-            f"view {name!r} has {len(bad)} non-numeric column(s): {', '.join(bad[:_SHOWN])}"
-            f"{', ...' if len(bad) > _SHOWN else ''}; expected numbers only: leave them out, or "
-            "make numbers of them first"
-        )
-    if of_polars:
-        values = frame.to_numpy()
-        return values.astype(np.float64) if values.dtype.kind == "O" else values
-    if kinds and all(getattr(dtype, "fill_value", None) == 0 for _, dtype in kinds):
+        raise _non_numeric(name, len(bad), bad[:_SHOWN])
+    values = frame.to_numpy()
+    return values.astype(np.float64) if values.dtype.kind == "O" else values
+
+
+def _values_of_pandas(name: str, frame: Any) -> Any:
+    dtypes = list(frame.dtypes)
+    # by their places: columns may have the same name
+    objects = {
+        d: frame.iloc[:, d].to_numpy()
+        for d, dtype in enumerate(dtypes)
+        if dtype == np.dtype(np.object_)
+    }
+    numbers = {d: as_numbers(column) for d, column in objects.items()}
+    bad = [d for d, dtype in enumerate(dtypes) if numbers.get(d) is None and not _is_numeric(dtype)]
+    if bad:
+        shown = [(frame.columns[d], _kind(dtypes[d], objects.get(d))) for d in bad[:_SHOWN]]
+        raise _non_numeric(name, len(bad), shown)
+    if numbers:
+        values = np.empty(frame.shape, dtype=np.float64)
+        others = [d for d in range(len(dtypes)) if d not in numbers]
+        values[:, others] = frame.iloc[:, others].to_numpy(dtype=np.float64, na_value=np.nan)
+        for d, column in numbers.items():
+            values[:, d] = column
+        return values
+    if dtypes and all(getattr(dtype, "fill_value", None) == 0 for dtype in dtypes):
         return frame.sparse.to_coo()
-    if any(hasattr(dtype, "na_value") for _, dtype in kinds):
+    if any(hasattr(dtype, "na_value") for dtype in dtypes):
         return frame.to_numpy(dtype=np.float64, na_value=np.nan)
     values = frame.to_numpy()
     return values.astype(np.float64) if values.dtype.kind == "O" else values
+
+
+def _kind(dtype: Any, objects: npt.NDArray[np.object_] | None) -> str:
+    """Return what a column holds that is not numeric; of one of objects, the first that is none."""
+    if objects is None:
+        return str(dtype)
+    (row,), shown = first_of_others(objects)
+    return f"{dtype}: {shown} at row {row}"
+
+
+def _non_numeric(name: str, count: int, shown: list[tuple[Any, str]]) -> ValueError:
+    columns = ", ".join(f"{str(column)!r} ({kind})" for column, kind in shown)
+    return ValueError(
+        f"view {name!r} has {count} non-numeric column(s): {columns}"
+        f"{', ...' if count > len(shown) else ''}; expected numbers only: leave them out, or "
+        "make numbers of them first"
+    )
 
 
 def _is_numeric(dtype: Any) -> bool:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from manyview.views.checks import position
 
-__all__ = ["numbers_of"]
+__all__ = ["as_numbers", "first_of_others", "numbers_of"]
 
 # which NumPy would make numbers of
 _NO_NUMBERS = (str, bytes, bytearray, np.datetime64, np.timedelta64, np.complexfloating)
@@ -24,16 +24,21 @@ def numbers_of(name: str, array: npt.NDArray[np.object_]) -> npt.NDArray[np.floa
     ValueError
         Where it holds anything else, such as text and dates, or an integer out of range.
     """
-    numbers = _as_numbers(array)
+    numbers = as_numbers(array)
     if numbers is not None:
         return numbers
-    at = next(at for at in np.ndindex(array.shape) if _as_numbers(_alone(array[at])) is None)
-    raise ValueError(
-        f"view {name!r} holds {_shown(array[at])} at {position(at)}; expected real numbers"
-    )
+    at, shown = first_of_others(array)
+    raise ValueError(f"view {name!r} holds {shown} at {position(at)}; expected real numbers")
 
 
-def _as_numbers(array: npt.NDArray[np.object_]) -> npt.NDArray[np.float64] | None:
+def first_of_others(array: npt.NDArray[np.object_]) -> tuple[tuple[int, ...], str]:
+    """Return the place of the first object that is no number, and what it is, for a message."""
+    at = next(at for at in np.ndindex(array.shape) if as_numbers(_alone(array[at])) is None)
+    return at, _shown(array[at])
+
+
+def as_numbers(array: npt.NDArray[np.object_]) -> npt.NDArray[np.float64] | None:
+    """Return the numbers in an array of objects, None becoming NaN; None where it holds others."""
     if any(issubclass(kind, _NO_NUMBERS) for kind in set(map(type, array.flat))):
         return None
     try:
