@@ -147,3 +147,17 @@ def test_standard_output_that_takes_text_only_is_given_text(
     monkeypatch.setattr("sys.stdout", taken)
     write_labels(STDOUT, np.array([1, 0]), np.array(["Ünï", "b"]))
     assert taken.getvalue() == "sample,cluster\nÜnï,1\nb,0\n"
+
+
+def test_names_that_standard_output_cannot_write_are_written_out(tmp_path: Path) -> None:
+    made = make_views(30, 3, (4, 4), random_state=0)
+    write_views(tmp_path / "some.npz", {"日本": made.views[0], "b": made.views[1]}, made.y)
+    done = subprocess.run(
+        command(tmp_path / "some.npz", "fit", "{data}", "-k", 3),
+        capture_output=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "latin-1:strict"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert rb"\u65e5\u672c" in done.stdout
+    assert (tmp_path / "labels.csv").exists()

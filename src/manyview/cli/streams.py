@@ -55,8 +55,13 @@ class _Unfailing:
 
     def write(self, content: str | bytes) -> int:
         with self._to_nowhere_once_unread():
-            self._stream.write(content)
+            self._stream.write(self._writable(content) if isinstance(content, str) else content)
         return len(content)
+
+    def _writable(self, text: str) -> str:
+        """Return text with what the stream's encoding lacks written out, as in error messages."""
+        encoding = getattr(self._stream, "encoding", None) or "utf-8"
+        return text.encode(encoding, errors="backslashreplace").decode(encoding)
 
     def flush(self) -> None:
         with self._to_nowhere_once_unread():
