@@ -8,6 +8,8 @@ from hypothesis import strategies as st
 from sklearn import metrics as reference
 
 from manyview.metrics import (
+    _matched,
+    _matched_sparsely,
     adjusted_rand,
     clustering_accuracy,
     normalized_mutual_info,
@@ -140,8 +142,32 @@ def test_one_sample():
     assert score_all(["only"], [-1]) == dict.fromkeys(KEYS, 1.0)
 
 
+@given(st.data())
+def test_empty_cells_do_not_change_the_matching(data):
+    n, *sizes = (data.draw(st.integers(1, most)) for most in (60, 25, 25))
+    label = [st.integers(0, size - 1) for size in sizes]
+    given = (data.draw(st.lists(each, min_size=n, max_size=n)) for each in label)
+    true, pred = (np.unique(labels, return_inverse=True)[1] for labels in given)
+    assert _matched_sparsely(true, pred) == _matched(true, pred)
+
+
+@pytest.mark.parametrize("n_classes", [3, 700, 4000])
+def test_large_tables_match_as_small_ones_do(n_classes):
+    rng = np.random.default_rng(0)
+    true, other = rng.integers(0, n_classes, (2, 5000))
+    kept = rng.random(5000) < 0.6
+    for pred in (other, np.where(kept, true, other), rng.integers(0, 900, 5000)):
+        codes = [np.unique(labels, return_inverse=True)[1] for labels in (true, pred)]
+        assert _matched_sparsely(*codes) == _matched(*codes)
+        assert clustering_accuracy(true, pred) == _matched(*codes) / 5000
+
+
 def test_many_samples_and_clusters_need_no_square_table():
     n = 200_000
+    ids = np.random.default_rng(0).permutation(n)
+    assert clustering_accuracy(np.arange(n), ids) == 1.0
+    assert clustering_accuracy(np.arange(n), ids // 2) == 0.5
+    assert clustering_accuracy(ids % 3, np.arange(n)) == 3 / n
     assert pairwise_f(np.arange(n), np.arange(n) // 2) == 0.0
     assert purity(np.arange(n) // 2, np.arange(n)) == 1.0
 

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
 
 __all__ = [
@@ -25,6 +27,7 @@ __all__ = [
 Codes: TypeAlias = npt.NDArray[np.int64]
 
 _AVERAGES = ("arithmetic", "geometric", "max", "min")
+_DENSE = 250_000  # cells of a contingency table; of larger ones most are empty, and not stored
 
 
 def clustering_accuracy(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
@@ -49,10 +52,8 @@ def clustering_accuracy(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
     0.75
     """
     true, pred = _codes(y_true, y_pred)
-    table = np.zeros((true.max() + 1, pred.max() + 1), dtype=np.int64)
-    np.add.at(table, (true, pred), 1)
-    rows, columns = linear_sum_assignment(table, maximize=True)
-    return float(table[rows, columns].sum() / len(true))
+    small = (int(true.max()) + 1) * (int(pred.max()) + 1) <= _DENSE
+    return (_matched if small else _matched_sparsely)(true, pred) / len(true)
 
 
 def normalized_mutual_info(
@@ -135,7 +136,7 @@ def purity(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
     1.0
     """
     true, pred = _codes(y_true, y_pred)
-    clusters, counts = _cells(pred, true)
+    clusters, _, counts = _cells(pred, true)
     largest = np.zeros(pred.max() + 1, dtype=np.int64)
     np.maximum.at(largest, clusters, counts)
     return float(largest.sum() / len(true))
@@ -164,7 +165,7 @@ def pairwise_f(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
     0.5
     """
     true, pred = _codes(y_true, y_pred)
-    in_both = _pairs(_cells(true, pred)[1])
+    in_both = _pairs(_cells(true, pred)[-1])
     in_either = _pairs(np.bincount(true)) + _pairs(np.bincount(pred))
     return 2 * in_both / in_either if in_either else 1.0
 
@@ -274,11 +275,44 @@ def _numbered(name: str, array: npt.NDArray[Any]) -> Codes:
         raise TypeError(f"{name} holds labels that cannot be told apart: {error}") from error
 
 
-def _cells(rows: Codes, columns: Codes) -> tuple[Codes, Codes]:
-    """Row and count of each cell of the contingency table that is not empty."""
+def _matched(true: Codes, pred: Codes) -> int:
+    """Count the samples on the best matching of the contingency table."""
+    table = np.zeros((true.max() + 1, pred.max() + 1), dtype=np.int64)
+    np.add.at(table, (true, pred), 1)
+    return int(table[linear_sum_assignment(table, maximize=True)].sum())
+
+
+def _matched_sparsely(true: Codes, pred: Codes) -> int:
+    """Count the same from the cells that are not empty: ids as labels make a table of n² cells."""
+    if true.max() > pred.max():
+        true, pred = pred, true
+    rows, columns, counts = _cells(true, pred)
+    # a row none of whose columns is in another row is matched to the largest of them
+    contested = np.bincount(columns)[columns] > 1
+    open_ = np.bincount(rows, weights=contested)[rows] > 0
+    largest = np.zeros(true.max() + 1, dtype=np.int64)
+    np.maximum.at(largest, rows[~open_], counts[~open_])
+    settled = int(largest.sum())
+    if not open_.any():
+        return settled
+    rows, columns = (np.unique(of[open_], return_inverse=True)[1] for of in (rows, columns))
+    n_rows, n_columns = int(rows.max()) + 1, int(columns.max()) + 1
+    # each row may also have a column of its own, in place of none; a weight of 0 would be no edge
+    own = np.arange(n_rows)
+    weights = np.concatenate([counts[open_] + 1, np.ones(n_rows, dtype=np.int64)])
+    ends = np.concatenate([rows, own]), np.concatenate([columns, n_columns + own])
+    # of longer indices SciPy 1.12 makes an error
+    short = tuple(end.astype(np.int32) for end in ends)
+    graph = csr_array((weights, short), shape=(n_rows, n_columns + n_rows))
+    chosen = min_weight_full_bipartite_matching(graph, maximize=True)
+    return settled + int(graph[chosen].sum()) - n_rows
+
+
+def _cells(rows: Codes, columns: Codes) -> tuple[Codes, Codes, Codes]:
+    """Row, column and count of each cell of the contingency table that is not empty."""
     width = int(columns.max()) + 1
     cells, counts = np.unique(rows * width + columns, return_counts=True)
-    return cells // width, counts.astype(np.int64, copy=False)
+    return cells // width, cells % width, counts.astype(np.int64, copy=False)
 
 
 def _pairs(sizes: npt.NDArray[np.integer[Any]]) -> int:

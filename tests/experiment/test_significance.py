@@ -39,6 +39,18 @@ class TestRanks:
         runs = made({"x": {"a": [0.9], "b": [0.5], "c": [0.5]}})
         assert rank_methods(summarise(runs)).ranks == {"a": 1.0, "b": 2.5, "c": 2.5}
 
+    def test_runs_rank_as_their_rows_do(self):
+        runs = made(table())
+        runs.append(Run("c", "set9", 0, "default", {}, "none", error="needs too much memory"))
+        assert rank_methods(runs) == rank_methods(summarise(runs))
+
+    def test_what_is_neither_run_nor_row_is_refused(self):
+        runs = made(table())
+        with pytest.raises(TypeError, match="rows holds a dict; expected Row or Run"):
+            rank_methods([{"method": "a"}])
+        with pytest.raises(TypeError, match="rows holds both Row and Run"):
+            rank_methods(runs + summarise(runs))
+
     def test_a_score_that_a_run_has_not(self):
         runs = made({"x": {"a": [0.9], "b": [0.5]}})
         for compared in (lambda: rank_methods(summarise(runs), "ari"), lambda: differ(runs)):
@@ -131,6 +143,10 @@ class TestDifferences:
         # sets do not differ: all is within them, and a mean of two draws has half of the variance
         within = np.mean(values.var(axis=1)) / values.shape[1]
         assert (found.high - found.low) / 2 == pytest.approx(np.sqrt(within / 2), rel=0.1)
+
+    def test_rows_are_refused_as_they_have_no_seeds(self):
+        with pytest.raises(TypeError, match=r"runs holds a Row; expected Run.* paired by seed"):
+            paired_differences(summarise(made(table())), "a")
 
     def test_an_unknown_method_is_named(self):
         with pytest.raises(ValueError, match="no runs of 'd'; there are a, b, c"):

@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -76,3 +78,43 @@ def test_labels_may_be_tensors():
     torch = pytest.importorskip("torch")
     ax = plot_contingency(torch.tensor([0, 0, 1]), torch.tensor([1, 1, 0]))
     assert [text.get_text() for text in ax.texts] == ["2", "0", "0", "1"]
+
+
+def spread(n_classes, n_clusters):
+    """Labels by which every class has a cluster, or every cluster a class."""
+    samples = np.arange(max(n_classes, n_clusters))
+    return samples % n_classes, samples % n_clusters
+
+
+@pytest.mark.parametrize("shape", [(41, 41), (300, 300), (5, 120), (120, 5)])
+def test_of_many_the_cells_have_colours_and_no_numbers(shape):
+    y, labels = spread(*shape)
+    ax = plot_contingency(y, labels)
+    assert not ax.texts
+    (image,) = ax.images
+    assert image.get_array().shape == shape
+    assert np.allclose(image.get_array().sum(axis=1), 1.0)
+    (enclosed,) = ax.patches
+    assert enclosed.get_width() == enclosed.get_height() == min(shape)
+    (bar,) = (other for other in ax.figure.axes if other is not ax)
+    assert bar.get_ylabel() == "part of the class"
+    assert max(ax.figure.get_size_inches()) < 15
+
+
+def test_of_many_the_names_stand_at_their_cells_and_do_not_touch():
+    y, labels = spread(300, 300)
+    _, small = plt.subplots(figsize=(4, 3), layout="constrained")
+    for ax in (plot_contingency(y, labels), plot_contingency(y, labels, ax=small)):
+        ax.figure.draw_without_rendering()
+        for axis in (ax.xaxis, ax.yaxis):
+            names = axis.get_ticklabels()
+            assert len(names) >= 4
+            # every class is its own cluster, so that all stand in their order
+            assert [int(name.get_text()) for name in names] == axis.get_ticklocs().tolist()
+            boxes = [name.get_window_extent() for name in names]
+            assert not any(one.overlaps(two) for one, two in pairwise(boxes))
+
+
+def test_ids_in_place_of_labels_are_refused():
+    with pytest.raises(ValueError, match=r"y has 60000 classes, labels 60000 clusters: .*ids"):
+        plot_contingency(np.arange(60_000), np.arange(60_000))

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from manyview.experiment import rank_methods, summarise
 from manyview.plotting import plot_critical_difference
 from manyview.plotting.ranks import _groups
 
@@ -72,3 +73,21 @@ def test_what_cannot_be_drawn_is_refused():
         plot_critical_difference({"MMC": 0.4, "SEC": 2.0}, 1.0)
     with pytest.raises(ValueError, match="the least rank is 1"):
         plot_critical_difference({"MMC": 1.0, "SEC": float("nan")}, 1.0)
+
+
+def test_a_ranking_brings_its_critical_difference(made_runs):
+    runs = made_runs()
+    for either in (runs, summarise(runs)):
+        ranking = rank_methods(either, "acc")
+        ax = plot_critical_difference(ranking)
+        drawn = [float(line.get_xdata()[0]) for line in lines(ax, "method")]
+        assert drawn == list(ranking.ranks.values())
+        assert ax.texts[0].get_text() == f"CD = {ranking.critical_difference:.2f}"
+    assert plot_critical_difference(ranking, 0.5).texts[0].get_text() == "CD = 0.50"
+
+
+def test_what_has_no_ranks_is_refused(made_runs):
+    with pytest.raises(TypeError, match="no critical_difference with it; give one, or a Ranking"):
+        plot_critical_difference({"MMC": 1.0, "SEC": 2.0})
+    with pytest.raises(TypeError, match="is a list; expected a Ranking, as rank_methods returns"):
+        plot_critical_difference(made_runs())

@@ -10,7 +10,7 @@ from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from manyview._typing import Floats
 from manyview.experiment.run import Run, settings_key
-from manyview.experiment.summary import Row
+from manyview.experiment.summary import Row, as_rows
 
 __all__ = ["Difference", "Ranking", "critical_difference", "paired_differences", "rank_methods"]
 
@@ -69,15 +69,16 @@ class Difference:
     n_sets: int
 
 
-def rank_methods(rows: Sequence[Row], score: str = "nmi_geometric") -> Ranking:
+def rank_methods(rows: Sequence[Row] | Sequence[Run], score: str = "nmi_geometric") -> Ranking:
     """Rank methods over the data sets that all of them were run on.
 
     One that ended without labels, refused for memory or stopped at a limit, ranks last there.
 
     Parameters
     ----------
-    rows : sequence of Row
-        One per method and data set, all of one protocol.
+    rows : sequence of Row or of Run
+        As :func:`manyview.experiment.summarise` or :func:`manyview.experiment.compare` returns:
+        one row per method and data set, or runs that make such, all of one protocol.
     score : str
         By which to rank.
 
@@ -87,44 +88,47 @@ def rank_methods(rows: Sequence[Row], score: str = "nmi_geometric") -> Ranking:
 
     Raises
     ------
+    TypeError
+        For what is neither rows nor runs.
     ValueError
         If rows are of several protocols or lack the score, or all methods were run on no data set.
 
     Examples
     --------
-    >>> from manyview.experiment import Run, summarise
+    >>> from manyview.experiment import Run
     >>> scores = {"news": {"MMC": 0.8, "SEC": 0.5}, "digits": {"MMC": 0.9, "SEC": 0.7}}
     >>> runs = [
     ...     Run(method, data, 0, "default", {}, scores={"nmi_geometric": value})
     ...     for data, found in scores.items()
     ...     for method, value in found.items()
     ... ]
-    >>> rank_methods(summarise(runs)).ranks
+    >>> rank_methods(runs).ranks
     {'MMC': 1.0, 'SEC': 2.0}
     """
-    _check_one_protocol(rows)
-    _check_score((row.mean for row in rows), score)
-    methods = list(dict.fromkeys(row.method for row in rows))
+    table = as_rows(rows)
+    _check_one_protocol(table)
+    _check_score((row.mean for row in table), score)
+    methods = list(dict.fromkeys(row.method for row in table))
     cells = {
         (row.method, row.data): round(row.mean[score], _DIGITS) if row.n_runs else -np.inf
-        for row in rows
+        for row in table
     }
     data = [
         name
-        for name in dict.fromkeys(row.data for row in rows if row.n_runs)
+        for name in dict.fromkeys(row.data for row in table if row.n_runs)
         if all((method, name) in cells for method in methods)
     ]
     if not data:
         raise ValueError("no data set was run with all methods")
-    table = np.array([[cells[method, name] for method in methods] for name in data])
-    mean_ranks = rankdata(-table, axis=1).mean(axis=0)
+    scores = np.array([[cells[method, name] for method in methods] for name in data])
+    mean_ranks = rankdata(-scores, axis=1).mean(axis=0)
     order = np.argsort(mean_ranks, kind="stable")
     several = len(methods) >= 3 and len(data) >= 2
     return Ranking(
         score,
         tuple(data),
         {methods[at]: float(mean_ranks[at]) for at in order},
-        float(friedmanchisquare(*table.T).pvalue) if several else float("nan"),
+        float(friedmanchisquare(*scores.T).pvalue) if several else float("nan"),
         critical_difference(len(methods), len(data)) if len(methods) >= 2 else float("nan"),
     )
 
@@ -170,7 +174,8 @@ def paired_differences(
     Parameters
     ----------
     runs : sequence of Run
-        All of one protocol.
+        As :func:`manyview.experiment.compare` returns, all of one protocol. Rows do not do: they
+        hold means over seeds.
     method : str
         The one that the others are compared with.
     score : str
@@ -189,6 +194,8 @@ def paired_differences(
 
     Raises
     ------
+    TypeError
+        For what is no run.
     ValueError
         If runs are of several protocols or lack the score, or none is of the method.
 
@@ -205,6 +212,7 @@ def paired_differences(
     >>> found.other, found.mean, found.low, found.wins
     ('SEC', 0.25, 0.25, 2)
     """
+    _check_runs(runs)
     _check_one_protocol(runs)
     _check_score((run.scores for run in runs), score)
     rng = np.random.default_rng(seed)
@@ -258,6 +266,15 @@ def _resampled(gaps: Sequence[Floats], count: int, rng: np.random.Generator) -> 
             (places,) = np.nonzero(drawn == at)
             total[places] += gap[rng.integers(gap.size, size=(places.size, gap.size))].mean(axis=1)
     return total / len(gaps)
+
+
+def _check_runs(runs: Sequence[Run]) -> None:
+    strange = [item for item in runs if not isinstance(item, Run)]
+    if strange:
+        raise TypeError(
+            f"runs holds a {type(strange[0]).__name__}; expected Run, as compare returns: "
+            "differences are paired by seed, and a Row holds means over seeds only"
+        )
 
 
 def _check_score(found: Iterable[Mapping[str, float]], score: str) -> None:

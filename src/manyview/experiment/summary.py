@@ -11,7 +11,7 @@ import numpy as np
 from manyview.experiment.published import published_for
 from manyview.experiment.run import Protocol, Run
 
-__all__ = ["Row", "summarise"]
+__all__ = ["Row", "as_rows", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -104,6 +104,32 @@ def summarise(runs: Sequence[Run]) -> list[Row]:
         key = run.method, run.data, run.protocol, run.preprocessing, run.key.settings
         groups.setdefault(key, []).append(run)
     return [_row(group) for group in groups.values()]
+
+
+def as_rows(rows: Sequence[Row] | Sequence[Run]) -> list[Row]:
+    """Return rows as they are, and runs summarised.
+
+    Raises
+    ------
+    TypeError
+        For what is neither, or both mixed.
+
+    Examples
+    --------
+    >>> from manyview.experiment import Run
+    >>> runs = [Run("MMC", "news", seed, "default", {}, scores={"acc": 0.75}) for seed in (0, 1)]
+    >>> [(row.method, row.n_runs) for row in as_rows(runs)]
+    [('MMC', 2)]
+    """
+    given = list(rows)
+    runs = [run for run in given if isinstance(run, Run)]
+    table = [row for row in given if isinstance(row, Row)]
+    strange = [item for item in given if not isinstance(item, Run | Row)]
+    if strange:
+        raise TypeError(f"rows holds a {type(strange[0]).__name__}; expected Row or Run")
+    if runs and table:
+        raise TypeError("rows holds both Row and Run; expected one of them")
+    return table or summarise(runs)
 
 
 def _row(runs: list[Run]) -> Row:

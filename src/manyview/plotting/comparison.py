@@ -13,7 +13,7 @@ from manyview.experiment.summary import Row
 from manyview.plotting.figure import given_or_new
 from manyview.plotting.names import shown
 from manyview.plotting.style import INK, QUIET, score_name, styles_of
-from manyview.plotting.table import Series, as_rows, check_score, published, series_of
+from manyview.plotting.table import Series, check_score, published, reported_rows, series_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -62,7 +62,7 @@ def plot_comparison(
     [0.61, 0.81]
     >>> plt.close(ax.figure)
     """
-    table = as_rows(rows)
+    table = reported_rows(rows)
     check_score(table, score)
     series = series_of(table)
     sets = list(dict.fromkeys(row.data for row in table))

@@ -13,7 +13,7 @@ from manyview.plotting.figure import given_or_new, tick_log_axis
 from manyview.plotting.names import shown
 from manyview.plotting.placement import label_points
 from manyview.plotting.style import INK, score_name, styles_of
-from manyview.plotting.table import Series, as_rows, check_score, series_of
+from manyview.plotting.table import Series, check_score, reported_rows, series_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -64,7 +64,7 @@ def plot_time_against_quality(
     ('log', ['SEC', 'MMC'])
     >>> plt.close(ax.figure)
     """
-    table = as_rows(rows)
+    table = reported_rows(rows)
     sets = list(dict.fromkeys(row.data for row in table))
     if data is not None:
         if data not in sets:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from manyview.experiment.significance import Ranking
 from manyview.plotting.figure import given_or_new
 from manyview.plotting.names import shown
 from manyview.plotting.style import INK, QUIET, VERMILLION
@@ -21,8 +22,8 @@ _BAR, _ROW, _ABOVE = 0.28, 0.5, 1.1
 
 
 def plot_critical_difference(
-    average_ranks: Mapping[str, float],
-    critical_difference: float,
+    average_ranks: Mapping[str, float] | Ranking,
+    critical_difference: float | None = None,
     *,
     ax: Axes | None = None,
 ) -> Axes:
@@ -30,10 +31,11 @@ def plot_critical_difference(
 
     Parameters
     ----------
-    average_ranks : mapping of str to float
-        The mean over data sets of each method's rank, 1 for the best.
-    critical_difference : float
-        Ranks that differ by less are joined.
+    average_ranks : Ranking, or mapping of str to float
+        As :func:`manyview.experiment.rank_methods` returns, or the mean over data sets of each
+        method's rank, 1 for the best.
+    critical_difference : float, optional
+        Ranks that differ by less are joined; by default that of the ranking.
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure.
 
@@ -55,6 +57,17 @@ def plot_critical_difference(
     ['CD = 0.80', 'MMC  1.20', 'SEC  1.90', '2.90  AMGL']
     >>> plt.close(ax.figure)
     """
+    if isinstance(average_ranks, Ranking):
+        if critical_difference is None:
+            critical_difference = average_ranks.critical_difference
+        average_ranks = average_ranks.ranks
+    if not isinstance(average_ranks, Mapping):
+        raise TypeError(
+            f"average_ranks is a {type(average_ranks).__name__}; expected a Ranking, as "
+            "rank_methods returns, or a mapping of method to rank"
+        )
+    if critical_difference is None:
+        raise TypeError("average_ranks has no critical_difference with it; give one, or a Ranking")
     if len(average_ranks) < 2:
         raise ValueError(f"average_ranks has {len(average_ranks)} methods; expected at least 2")
     if not critical_difference > 0:

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from manyview.experiment.run import Run
-from manyview.experiment.summary import Row, summarise
+from manyview.experiment.summary import Row, as_rows
 
-__all__ = ["Series", "as_rows", "check_score", "published", "series_of"]
+__all__ = ["Series", "check_score", "published", "reported_rows", "series_of"]
 
 
 @dataclass(frozen=True)
@@ -27,18 +27,10 @@ class Series:
         return f"{self.name}, tuned with labels" if self.tuned else self.name
 
 
-def as_rows(rows: Sequence[Row] | Sequence[Run]) -> list[Row]:
+def reported_rows(rows: Sequence[Row] | Sequence[Run]) -> list[Row]:
     """Return the rows of reported runs; runs are summarised first."""
-    given = list(rows)
-    runs = [run for run in given if isinstance(run, Run)]
-    table = [row for row in given if isinstance(row, Row)]
-    strange = [item for item in given if not isinstance(item, Run | Row)]
-    if strange:
-        raise TypeError(f"rows holds a {type(strange[0]).__name__}; expected Row or Run")
-    if runs and table:
-        raise TypeError("rows holds both Row and Run; expected one of them")
     # runs of a selection chose parameters and are no result
-    reported = [row for row in table or summarise(runs) if row.protocol != "selection"]
+    reported = [row for row in as_rows(rows) if row.protocol != "selection"]
     if not reported:
         raise ValueError("rows is empty: there is nothing to draw")
     return reported
