@@ -129,10 +129,30 @@ class TestDegenerate:
     def test_duplicates_and_zero_rows(self):
         views, _ = blobs(n=6)
         views = [np.vstack([np.repeat(v, 9, axis=0), np.zeros((9, v.shape[1]))]) for v in views]
-        model = AMGL(3, n_neighbors=4, random_state=0).fit(views)
+        with pytest.warns(ConvergenceWarning, match="8 copies, more than n_neighbors=4"):
+            model = AMGL(3, n_neighbors=4, random_state=0).fit(views)
         assert np.isfinite(model.embedding_).all()
         assert np.isfinite(model.view_weights_).all()
         assert set(model.labels_) == {0, 1, 2}
+
+    def test_blocks_of_many_equal_eigenvalues(self):
+        truth = np.repeat([0, 1], 300)
+        with pytest.warns(ConvergenceWarning, match="299 copies"):
+            model = AMGL(2, random_state=0).fit([np.eye(3)[truth], np.eye(2)[truth]])
+        np.testing.assert_allclose(model.embedding_.T @ model.embedding_, np.eye(2), atol=1e-9)
+
+    def test_copies_are_told_with_how_many_there_are_within_a_view(self):
+        rng = np.random.default_rng(0)
+        first, second = rng.integers(0, 3, 200), rng.integers(0, 2, 200)
+        together = np.bincount(2 * first + second).max() - 1
+        within = np.bincount(second).max() - 1
+        with pytest.warns(ConvergenceWarning, match=f"{together} copies.* n_neighbors to {within}"):
+            AMGL(6, random_state=0).fit([np.eye(3)[first], np.eye(2)[second]])
+
+    def test_one_cluster_needs_one_iteration(self):
+        model = AMGL(1, random_state=0).fit(blobs(spread=3.0)[0])
+        assert model.n_iter_ == 1
+        assert set(model.labels_) == {0}
 
     def test_a_constant_view_is_survived(self):
         views, _ = blobs()

@@ -75,6 +75,11 @@ class TestNeighbourGraph:
         with pytest.raises(ValueError, match=f"n_neighbors={count}"):
             graphs.knn_graph(rows(6), count)
 
+    @pytest.mark.parametrize("graph", [graphs.knn_graph, graphs.pkn_graph])
+    def test_a_truth_value_is_no_number_of_neighbours(self, graph):
+        with pytest.raises(ValueError, match="n_neighbors=True; expected a whole number"):
+            graph(rows(6), True)
+
     def test_too_few_samples_for_any_number_of_neighbours(self):
         with pytest.raises(ValueError, match=r"received 2 samples; .* needs at least 3"):
             graphs.pkn_graph(rows(2), 10)

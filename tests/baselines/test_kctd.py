@@ -193,10 +193,16 @@ class TestEstimator:
         np.testing.assert_allclose(one.embedding_, other.embedding_, atol=1e-8)
         np.testing.assert_allclose(one.view_weights_, other.view_weights_[::-1], atol=1e-8)
 
-    def test_warns_when_stopped_early(self):
+    @both_solvers
+    def test_warns_when_stopped_early_of_how_many_iterations_it_takes(self, solver):
         views, _ = make_views(40, 3, random_state=0)
-        with pytest.warns(ConvergenceWarning, match="max_iter=2 "):
-            KCTD(3, max_iter=2, random_state=0).fit(views)
+        with pytest.warns(ConvergenceWarning, match=r"max_iter=2 .* takes 300 to 2000"):
+            KCTD(3, solver=solver, max_iter=2, random_state=0).fit(views)
+
+    @both_solvers
+    def test_settles_within_the_iterations_that_the_warning_names(self, solver):
+        views, _ = make_views(150, 3, random_state=0)
+        assert KCTD(3, solver=solver, max_iter=2000, random_state=0).fit(views).n_iter_ < 2000
 
     def test_progress_is_shown_when_asked_for(self, capsys):
         views, _ = make_views(40, 3, random_state=0)

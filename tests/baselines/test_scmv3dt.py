@@ -102,6 +102,17 @@ class TestDegenerate:
         with pytest.raises(ValueError, match=r"lam_s,max = \d"):
             fitted(views, 2, construction=construction, sparsity=sparsity, low_rank=low_rank)
 
+    @pytest.mark.parametrize(
+        ("options", "remedy"),
+        [({"max_iter": 1}, "raise max_iter above 1$"), ({"tol": 1.0}, "lower tol below 1$")],
+    )
+    def test_no_coefficients_yet_is_no_matter_of_their_weights(self, options, remedy):
+        rng = np.random.default_rng(0)
+        views = [np.abs(rng.standard_normal((200, width))) for width in (8, 6)]
+        with pytest.raises(ValueError, match=rf"still zero after 1 iteration.*; {remedy}"):
+            fitted(views, **options)
+        assert fitted(views, max_iter=2).affinity_.any()
+
     def test_samples_without_relatives_are_refused(self):
         with pytest.raises(ValueError, match="lam_s,max = 0"):
             fitted([np.eye(6)], 2, sparsity=0.0, construction="pad")

@@ -204,6 +204,16 @@ class TestDegenerate:
             assert np.isfinite(model.embedding_).all()
             assert set(model.labels_) == {0, 1, 2}
 
+    def test_as_many_neighbours_as_copies_keep_these_together(self):
+        rng = np.random.default_rng(0)
+        first, second = rng.integers(0, 3, 300), rng.integers(0, 2, 300)
+        views, kind = [np.eye(3)[first], np.eye(2)[second]], 2 * first + second
+        copies = int(np.bincount(kind).max()) - 1
+        with pytest.warns(ConvergenceWarning, match=rf"{copies} copies.* n_neighbors to {copies},"):
+            SEC(6, random_state=0).fit(views)
+        model = SEC(6, n_neighbors=copies, random_state=0).fit(views)
+        assert adjusted_rand_score(kind, model.labels_) == 1.0
+
     @pytest.mark.parametrize("n", [4, 5])
     def test_hardly_more_samples_than_clusters(self, n):
         views, _ = blobs(n=n)
@@ -239,7 +249,8 @@ class TestDegenerate:
             SEC(2).fit(blobs(n=10)[0])
 
     @pytest.mark.parametrize(
-        "bad", [{"gamma": 0.0}, {"mu": -1.0}, {"mu": 1e308}, {"assign": "guess"}]
+        "bad",
+        [{"gamma": 0.0}, {"mu": -1.0}, {"mu": 1e308}, {"assign": "guess"}, {"n_neighbors": True}],
     )
     def test_parameters_are_checked(self, bad):
         with pytest.raises(ValueError, match=next(iter(bad))):

@@ -11,9 +11,10 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview._typing import Matrix
+from manyview.baselines.copies import warn_of_copies
 from manyview.baselines.eigenvectors import smallest_eigenvectors
 from manyview.baselines.embedding import EmbeddingClusterer
-from manyview.baselines.graphs import normalized_laplacian, pkn_graph
+from manyview.baselines.graphs import adaptive_graph, nearest_neighbors, normalized_laplacian
 from manyview.baselines.scaling import scaled_arrays
 from manyview.iterate import iterate, warn_if_early
 from manyview.linalg.embedding import unit_rows
@@ -50,7 +51,8 @@ class AMGL(EmbeddingClusterer):
     max_iter : int, default=100
         Most iterations.
     tol : float, default=1e-8
-        Stop when an iteration, of at least three, lowers the objective by less than this part.
+        Stop when an iteration, of at least three, lowers the objective by less than this part; a
+        single cluster takes one.
     unit_embedding : bool, default=False
         Whether to scale the rows of F to unit length before k-means. The authors do not; it is
         another, often better, method.
@@ -87,7 +89,9 @@ class AMGL(EmbeddingClusterer):
 
     On counts whose nearest neighbours are a few short samples, one cluster takes nearly all
     samples; so it does in the authors' method. Where all of a sample's neighbours are equally
-    far, as among duplicates, they share its weight here; the authors' code leaves it none.
+    far, as among duplicates, they share its weight here; the authors' code leaves it none. Of a
+    sample with more copies than neighbours, which is warned of, copies can come into different
+    clusters.
 
     References
     ----------
@@ -160,10 +164,15 @@ class AMGL(EmbeddingClusterer):
         # neighbours among equal samples would be noise, and noise has a weight
         vary = np.array([not has_equal_rows(array) for array in arrays])
         vary |= not vary.any()
-        graphs = [
-            pkn_graph(X, self.n_neighbors) for X, used in zip(arrays, vary, strict=True) if used
+        nearest = [
+            nearest_neighbors(X, self.n_neighbors, beyond=1)
+            for X, used in zip(arrays, vary, strict=True)
+            if used
         ]
-        laplacians = _on_one_pattern([normalized_laplacian(graph) for graph in graphs])
+        warn_of_copies(nearest, self.n_neighbors, self.n_clusters)
+        laplacians = _on_one_pattern(
+            [normalized_laplacian(adaptive_graph(near)) for near in nearest]
+        )
 
         def step(state: _State) -> tuple[_State, float]:
             start = None if state.embedding is None else state.embedding.sum(axis=1)
@@ -176,6 +185,8 @@ class AMGL(EmbeddingClusterer):
             return _State((1.0 / roots) / np.sum(1.0 / roots), F), float(roots.sum())
 
         def settled(state: _State, values: Sequence[float]) -> bool:
+            if self.n_clusters == 1:  # all samples, whatever the weights
+                return True
             enough = len(values) >= _LEAST_ITERATIONS
             return enough and values[-2] - values[-1] <= self.tol * values[-2]
 

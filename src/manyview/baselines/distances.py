@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +12,14 @@ import scipy.sparse as sp
 from manyview._typing import Matrix
 from manyview.views import Array
 
-__all__ = ["ROUNDING", "distance_blocks", "gram_matrix", "nearest_rows", "squared_distances"]
+__all__ = [
+    "ROUNDING",
+    "Nearest",
+    "distance_blocks",
+    "gram_matrix",
+    "nearest_rows",
+    "squared_distances",
+]
 
 
 ROUNDING = 64 * float(np.finfo(np.float64).eps)
@@ -65,8 +73,15 @@ def gram_matrix(X: Array) -> Matrix:
     return symmetric
 
 
-def nearest_rows(X: Array, count: int) -> tuple[npt.NDArray[np.intp], Matrix]:
-    """Return the nearest other rows of each row and squared distances, nearest first."""
+class Nearest(NamedTuple):
+    """The nearest other rows of each row and squared distances, nearest first."""
+
+    rows: npt.NDArray[np.intp]
+    squares: Matrix
+
+
+def nearest_rows(X: Array, count: int) -> Nearest:
+    """Return the `count` nearest other rows of each row; of equally near ones the first."""
     n = X.shape[0]
     neighbors = np.empty((n, count), dtype=np.intp)
     squares = np.empty((n, count))
@@ -77,7 +92,7 @@ def nearest_rows(X: Array, count: int) -> tuple[npt.NDArray[np.intp], Matrix]:
         order = np.argsort(found, axis=1, kind="stable")
         neighbors[rows] = np.take_along_axis(near, order, axis=1)
         squares[rows] = np.take_along_axis(found, order, axis=1)
-    return neighbors, squares
+    return Nearest(neighbors, squares)
 
 
 def _smallest(distances: Matrix, count: int) -> tuple[npt.NDArray[np.intp], Matrix]:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 import scipy.sparse as sp
 from scipy.linalg.blas import dsymv
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearoperator
 
 from manyview._typing import Matrix
+from manyview.linalg.eigh import largest_eigenpairs, smallest_eigenpairs
 from manyview.linalg.lanczos import largest_by_products
 from manyview.memory import check_memory
 
@@ -67,8 +67,7 @@ def smallest_eigenvectors(
             dtype=np.float64,
         )
     elif n <= _dense_up_to(L):
-        _, vectors = scipy.linalg.eigh(_dense(L), subset_by_index=(0, k - 1))
-        return np.asarray(vectors)
+        return smallest_eigenpairs(_dense(L), k)[1]
     elif sp.issparse(L):
         shifted = sp.csr_array(bound * sp.eye_array(n) - L)
     else:
@@ -112,7 +111,7 @@ def largest_eigenvectors(
     if isinstance(S, LinearOperator):
         return _extreme(S, k, rng, v0)[1]
     if n <= _dense_up_to(S):
-        return _dense_extreme(_dense(S), k)[1]
+        return largest_eigenpairs(_dense(S), k)[1]
     count, component = _components(S)
     if count == 1:
         return _extreme(aslinearoperator(S), k, rng, v0)[1]
@@ -124,7 +123,7 @@ def largest_eigenvectors(
         rows = members[label]
         block = S[rows][:, rows]
         if rows.size <= _dense_up_to(S):
-            values, vectors = _dense_extreme(_dense(block), min(k, rows.size))
+            values, vectors = largest_eigenpairs(_dense(block), min(k, rows.size))
         else:
             start = None if v0 is None else v0[rows]
             values, vectors = _extreme(aslinearoperator(block), k, rng, start)
@@ -266,13 +265,7 @@ def _whole_extreme(operator: LinearOperator, k: int) -> tuple[Matrix, Matrix]:
         way_out="RMKMC, MultiNMF and MMC look for none of these",
     )
     whole = operator.matmat(np.eye(n))
-    return _dense_extreme(0.5 * (whole + whole.T), k)
-
-
-def _dense_extreme(S: Matrix, k: int) -> tuple[Matrix, Matrix]:
-    n = S.shape[0]
-    values, vectors = scipy.linalg.eigh(S, subset_by_index=(n - k, n - 1))
-    return values[::-1], vectors[:, ::-1]
+    return largest_eigenpairs(0.5 * (whole + whole.T), k)
 
 
 def _dense(matrix: Any) -> Matrix:

@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from manyview._typing import Matrix
 from manyview.baselines.distances import (
     ROUNDING,
+    Nearest,
     distance_blocks,
     nearest_rows,
     squared_distances,
@@ -18,8 +19,11 @@ from manyview.baselines.distances import (
 from manyview.views import Array
 
 __all__ = [
+    "adaptive_graph",
+    "heat_graph",
     "knn_graph",
     "median_width",
+    "nearest_neighbors",
     "normalized_laplacian",
     "pkn_graph",
     "rbf_kernel",
@@ -123,11 +127,15 @@ def knn_graph(X: Array, n_neighbors: int = 10) -> sp.csr_array:
         ``exp(-|x_i - x_j|^2 / (2 s^2))`` where i is among the neighbours of j or the other way
         round, s the :func:`median_width`.
     """
-    _check_neighbors(n_neighbors, X.shape[0], 1)
-    neighbors, squares = nearest_rows(X, n_neighbors)
+    return heat_graph(X, nearest_neighbors(X, n_neighbors))
+
+
+def heat_graph(X: Array, nearest: Nearest) -> sp.csr_array:
+    """Return the graph of :func:`knn_graph` for neighbours that are known."""
+    squares = nearest.squares
     if squares.any():
         squares = squares / (2.0 * median_width(X) ** 2)
-    graph = _graph(neighbors, np.exp(-squares))
+    graph = _graph(nearest.rows, np.exp(-squares))
     return sp.csr_array(graph.maximum(graph.T))
 
 
@@ -151,8 +159,13 @@ def pkn_graph(X: Array, n_neighbors: int = 10) -> sp.csr_array:
     csr_array of shape (n, n)
         Weights.
     """
-    _check_neighbors(n_neighbors, X.shape[0], 2)
-    neighbors, squares = nearest_rows(X, n_neighbors + 1)
+    return adaptive_graph(nearest_neighbors(X, n_neighbors, beyond=1))
+
+
+def adaptive_graph(nearest: Nearest) -> sp.csr_array:
+    """Return the graph of :func:`pkn_graph` for neighbours that are known, and one beyond them."""
+    neighbors, squares = nearest
+    n_neighbors = neighbors.shape[1] - 1
     last = squares[:, -1:]
     weights = last - squares[:, :-1]
     total = weights.sum(axis=1, keepdims=True)
@@ -160,6 +173,27 @@ def pkn_graph(X: Array, n_neighbors: int = 10) -> sp.csr_array:
     weights = np.where(differ, weights / np.where(differ, total, 1.0), 1.0 / n_neighbors)
     graph = _graph(neighbors[:, :-1], weights)
     return sp.csr_array((graph + graph.T) * 0.5)
+
+
+def nearest_neighbors(X: Array, n_neighbors: int, *, beyond: int = 0) -> Nearest:
+    """Return the neighbours of each row, nearest first, or raise where there are too few rows.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array of shape (n, d)
+        Rows.
+    n_neighbors : int
+        Neighbours of each row, itself not counted.
+    beyond : int
+        Nearest rows wanted after these.
+
+    Returns
+    -------
+    Nearest
+        ``n_neighbors + beyond`` rows and squared distances for each row.
+    """
+    _check_neighbors(n_neighbors, X.shape[0], beyond + 1)
+    return nearest_rows(X, n_neighbors + beyond)
 
 
 def normalized_laplacian(W: Array) -> Array:
@@ -195,6 +229,8 @@ def _graph(neighbors: npt.NDArray[np.intp], weights: Matrix) -> sp.csr_array:
 
 
 def _check_neighbors(n_neighbors: int, n_samples: int, fewer: int) -> None:
+    if isinstance(n_neighbors, bool):  # an integer to Python, and to scikit-learn's own check
+        raise ValueError(f"n_neighbors={n_neighbors}; expected a whole number of at least 1")
     if n_samples <= fewer:
         raise ValueError(
             f"received {n_samples} samples; a graph of neighbours needs at least {fewer + 1}"

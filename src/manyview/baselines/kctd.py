@@ -45,11 +45,12 @@ class KCTD(MultiViewClusterer):
     rank : int, optional
         Rank of the decomposition, R. By default `n_clusters`.
     solver : {"admm", "lbfgs"}, default="admm"
-        ``"admm"`` splits B into two copies and alternates; it is not monotone, and commonly
-        still moves after 200 iterations. ``"lbfgs"`` descends on (B, A) together, monotonically,
-        and reaches a lower misfit. The clusters can depend on which: see Notes.
+        ``"admm"`` splits B into two copies and alternates; it is not monotone. ``"lbfgs"``
+        descends on (B, A) together, monotonically, and commonly ends at a slightly lower misfit.
+        The clusters can depend on which: see Notes.
     max_iter : int, default=200
-        Most iterations.
+        Most iterations. Either solver commonly takes 300 to 2000 before the misfit settles, and
+        more where there are many clusters.
     tol : float, default=1e-6
         Stop when an iteration of ``"admm"`` changes the misfit by less than this part of it and
         the two copies of B agree to 1e-4, or ten of ``"lbfgs"`` together change it by less.
@@ -191,6 +192,7 @@ class KCTD(MultiViewClusterer):
         warn_if_early(
             found,
             what=f"the misfit of solver={self.solver!r}",
-            remedy="raise max_iter",
+            remedy="raise max_iter: either solver commonly takes 300 to 2000, and more where there "
+            "are many clusters",
         )
         return self

@@ -7,7 +7,6 @@ from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
@@ -18,7 +17,8 @@ from manyview.baselines.graphs import normalized_laplacian
 from manyview.baselines.memory import refuse_beyond
 from manyview.baselines.scaling import scaled_arrays
 from manyview.baselines.self_expression import gram_tensor, largest_sparsity, self_expression
-from manyview.iterate import warn_if_early
+from manyview.iterate import Iterated, warn_if_early
+from manyview.linalg.eigh import largest_eigenpairs
 from manyview.linalg.embedding import unit_rows
 from manyview.linalg.tproduct import Tensor
 from manyview.views import Array, has_equal_rows
@@ -27,6 +27,7 @@ __all__ = ["SCMV3DT"]
 
 
 _TENSORS = 14  # of V N^2 doubles, held at once at the peak
+_AT_ZERO = 1e-3  # part by which the objective may differ from that of no coefficients
 
 
 class SCMV3DT(EmbeddingClusterer):
@@ -204,6 +205,10 @@ class SCMV3DT(EmbeddingClusterer):
                 on_iteration=show,
             )
         if not found.state.any():
+            # where the solution is zero the objective settles, and the relative residuals do not
+            zero = 0.5 * float(np.trace(gram[0]))
+            if abs(found.objective[-1] - zero) > _AT_ZERO * zero:
+                raise ValueError(self._nothing_yet(found))
             raise ValueError(self._nothing_left(largest))
         affinity = affinity_of(found.state)
         laplacian = normalized_laplacian(affinity)
@@ -226,6 +231,15 @@ class SCMV3DT(EmbeddingClusterer):
             "below the larger low_rank is"
         )
 
+    def _nothing_yet(self, found: Iterated[Tensor]) -> str:
+        remedy = f"raise max_iter above {self.max_iter}"
+        if found.converged:
+            remedy = f"lower tol below {self.tol:g}"
+        elif found.interrupted:
+            remedy = "interrupt it later"
+        done = len(found.objective)
+        return f"every coefficient is still zero after {done} iteration(s), too few; {remedy}"
+
 
 def without_equal_rows(arrays: Sequence[Array]) -> list[Array]:
     """Return the views that tell samples apart; all of them where none does."""
@@ -241,10 +255,9 @@ def leading_scores(X: Array, n_components: int) -> Matrix:
     wide = X.shape[1] > X.shape[0]
     square = X @ X.T if wide else X.T @ X
     square = square.toarray() if sp.issparse(square) else np.asarray(square)
-    size = square.shape[0]
-    kept = min(n_components, size)
-    squares, vectors = scipy.linalg.eigh(square, subset_by_index=(size - kept, size - 1))
-    squares, vectors = np.maximum(squares[::-1], 0.0), vectors[:, ::-1]
+    kept = min(n_components, square.shape[0])
+    squares, vectors = largest_eigenpairs(square, kept)
+    squares = np.maximum(squares, 0.0)
     scores = np.asarray(vectors * np.sqrt(squares) if wide else X @ vectors)
     # what is left of a singular value that rounding alone makes positive has no direction
     scores[:, squares <= 1e-13 * squares[0]] = 0.0

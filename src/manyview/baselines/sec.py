@@ -15,10 +15,11 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview._typing import Matrix
+from manyview.baselines.copies import warn_of_copies
 from manyview.baselines.distances import gram_matrix
 from manyview.baselines.eigenvectors import smallest_eigenvectors
 from manyview.baselines.embedding import EmbeddingClusterer
-from manyview.baselines.graphs import knn_graph, normalized_laplacian
+from manyview.baselines.graphs import heat_graph, nearest_neighbors, normalized_laplacian
 from manyview.baselines.memory import refuse_beyond
 from manyview.baselines.rotation import rotate_to_labels
 from manyview.baselines.scaling import beside, column_scales, scaled_arrays
@@ -98,7 +99,8 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer)
     function fits any F, and its term does nothing.
 
     `predict` gives a sample the cluster whose centre is nearest to its linear embedding;
-    `labels_` come from F itself, so that the two can differ on the training samples.
+    `labels_` come from F itself, so that the two can differ on the training samples. Of a sample
+    with more copies than neighbours, which is warned of, copies can come into different clusters.
 
     Written after the objective; the solution through eigenvectors of ``X_c X_c'`` is one of
     several that are equal but for rounding.
@@ -176,7 +178,9 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer)
             n = checked.n_samples
             refuse_beyond(40 * n**2, method="SEC", n_samples=n)
         with self._progress(1) as show:
-            laplacian = normalized_laplacian(knn_graph(X, self.n_neighbors))
+            nearest = nearest_neighbors(X, self.n_neighbors)
+            warn_of_copies([nearest], self.n_neighbors, self.n_clusters)
+            laplacian = normalized_laplacian(heat_graph(X, nearest))
             solution = embed(X, laplacian, self.n_clusters, float(self.mu), float(self.gamma), rng)
             show(1, solution.objective)
         self.labels_, self._readout = self._read(solution.embedding, label_rng)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 import scipy.sparse as sp
 import scipy.sparse.linalg
 
 from manyview._typing import Matrix
+from manyview.linalg.eigh import largest_eigenpairs
 from manyview.linalg.lanczos import largest_by_products
 
 __all__ = ["clear_embedding", "clear_weights", "graph_embedding", "unit_rows"]
@@ -136,10 +136,8 @@ def unit_rows(rows: Matrix) -> Matrix:
 
 
 def _dense_vectors(normalised: Any, known: Matrix, wanted: int) -> Matrix:
-    n = normalised.shape[0]
     deflated = normalised.toarray() - 2.0 * known @ known.T
-    _, vectors = scipy.linalg.eigh(deflated, subset_by_index=(n - wanted, n - 1))
-    return np.asarray(vectors[:, ::-1])
+    return largest_eigenpairs(deflated, wanted)[1]
 
 
 def _component_vectors(adjacency: Any, root: Matrix, most: int) -> Matrix:

@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import scipy.linalg
 
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Sums, Update
@@ -28,6 +27,7 @@ from manyview.engine.arrays import (
     to_numpy,
     weighted_sums,
 )
+from manyview.linalg.eigh import largest_eigenpairs
 from manyview.linalg.embedding import clear_weights, unit_rows
 from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.clearest import Seen, cut
@@ -206,12 +206,9 @@ def _readout(gram: Matrix, n_clusters: int) -> Matrix:
     """Return what takes weights of landmarks to the top left singular vectors of ``Z L^(-1/2)``."""
     mass = gram.sum(axis=1)  # rows of Z sum to 1, so that Z'Z 1 = Z'1
     scale = np.divide(1.0, np.sqrt(mass), where=mass > 0, out=np.zeros_like(mass))
-    size = gram.shape[0]
-    more = min(2 * n_clusters, size)
-    values, vectors = scipy.linalg.eigh(
-        scale[:, None] * gram * scale, subset_by_index=(size - more, size - 1)
-    )
-    values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
+    more = min(2 * n_clusters, gram.shape[0])
+    values, vectors = largest_eigenpairs(scale[:, None] * gram * scale, more)
+    values = np.maximum(values, 0.0)
     weights = clear_weights(values, n_clusters)
     kept = np.flatnonzero(values[: weights.size] > 1e-10)
     return np.asarray(scale[:, None] * vectors[:, kept] * weights[kept] / np.sqrt(values[kept]))

@@ -35,19 +35,7 @@ def write_significance(files: Files, runs: Sequence[Run], rows: Sequence[Row]) -
     heads = [each.name for each in fields(Difference)]
     files.csv("differences.csv", heads, [astuple(each) for each in found])
     if len(ranking.ranks) > 2 and len(ranking.data) > 1:
-        draw = partial(plot_critical_difference, ranking.ranks, ranking.critical_difference)
-        files.figure("ranks.png", draw)
+        files.figure("ranks.png", partial(plot_critical_difference, ranking))
     if found:
-        most = max(each.n_sets for each in found)
-        intervals = {
-            each.other if each.n_sets == most else f"{each.other} ({each.n_sets} of {most} sets)": (
-                each.mean,
-                each.low,
-                each.high,
-            )
-            for each in found
-        }
-        draw = partial(
-            plot_paired_differences, intervals, xlabel="NMI of MMC less that of the method"
-        )
-        files.figure("differences.png", draw)
+        label = "NMI of MMC less that of the method"
+        files.figure("differences.png", partial(plot_paired_differences, found, xlabel=label))
