@@ -28,6 +28,8 @@ def named(held, warn=True):
             r"\(samples, views\) = \(12, 2\), or the views as a dict too",
         ),
         ([[10**400, 1]] * 12, "at row 0, column 0; expected True and False"),
+        (np.zeros((12, 2), dtype=[("a", int)]), "at row 0, column 0; expected True and False"),
+        (np.ma.masked_equal(np.eye(12, 2), 1), "present has masked entries; expected True or"),
     ],
 )
 def test_what_is_no_array_of_true_and_false_is_refused(present, message):

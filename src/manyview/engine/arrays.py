@@ -20,7 +20,6 @@ __all__ = [
     "placed_like",
     "product_over_rows",
     "scattered",
-    "stretches",
     "to_numpy",
     "weighted_sums",
     "with_rows_at",
@@ -145,24 +144,6 @@ def scattered(columns: Array, values: Array, width: int) -> Array:
     xp = namespace(columns)
     there = columns[:, :, None] == placed_like(np.arange(width), columns)
     return xp.sum(xp.where(there, values[:, None], xp.zeros_like(values)[:, None]), axis=1)
-
-
-def stretches(values: Array, starts: Array, width: int) -> Array:
-    """Return rows, `width` wide, of an array's values from given starts on.
-
-    Examples
-    --------
-    >>> stretches(np.array([5, 6, 7, 8]), np.array([2, 0]), 2)
-    array([[7, 8],
-           [5, 6]])
-    """
-    if isinstance(values, np.ndarray):
-        return np.lib.stride_tricks.sliding_window_view(values, width)[starts]
-    if array_api_compat.is_torch_array(values):
-        return values.unfold(0, width, 1)[starts]
-    xp = namespace(values)
-    places = starts[:, None] + placed_like(np.arange(width), starts)
-    return xp.reshape(xp.take(values, xp.reshape(places, (-1,))), places.shape)
 
 
 def weighted_sums(places: Array, weights: Array, rows: Array) -> Array:

@@ -22,12 +22,11 @@ from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Update
 from manyview.engine.arrays import (
     Array,
-    as_dtype,
+    as_dtype_of,
     is_sparse,
     largest,
     namespace,
     placed_like,
-    stretches,
 )
 from manyview.linalg.hashing import uniform_of_rows
 from manyview.mmc.cosines import Rows, cosines_of, prepared
@@ -52,7 +51,6 @@ FEWEST_NEIGHBOURS = 5
 
 _REACH_IN_CLUSTERS = 1 / 2  # most neighbours, as part of an average cluster
 _ZERO_MEAN_SQUARE = 1e-24  # as part of the largest; below it, a feature is constant zero
-_TIE_BREAKS = 64  # times the rounding of 1, which is what samples have that share nothing
 
 
 def neighbour_graphs(
@@ -214,9 +212,9 @@ class Search(NamedTuple):
         Number of landmarks for each sample.
     order : int or None
         Most views that the kernel multiplies.
-    tie_breaks : array of shape (2 * n_landmarks,)
-        Of which a stretch is added to the kernel of each sample. The nearest of a sample that is
-        as near to many would otherwise be those that come first, in the order of a file.
+    sequence : array of int of shape (n_landmarks,)
+        The landmarks in random order, in which samples meet them: of those that are as near, the
+        first would otherwise be the first of a file.
     chunk : int
         Number of rows that are compared at a time.
     """
@@ -229,7 +227,7 @@ class Search(NamedTuple):
     factors: list[float]
     n_nearest: int
     order: int | None
-    tie_breaks: Array
+    sequence: Array
     chunk: int
 
     @property
@@ -268,7 +266,6 @@ class Search(NamedTuple):
         spreads = list(map(spread_of, landmarks, columns, widths))
         bounds = [spread.bound for spread in spreads]
         factors = evened(spreads)
-        size = _TIE_BREAKS * float(np.finfo(engine.dtype).eps)
         drawn = uniform_of_rows(np.arange(marks[0].x.shape[0], dtype=np.uint64), seed=0)
         return cls(
             columns,
@@ -279,7 +276,7 @@ class Search(NamedTuple):
             factors,
             count,
             order,
-            np.tile((size * drawn).astype(engine.dtype), 2),
+            np.argsort(drawn),
             engine.chunk,
         )
 
@@ -305,9 +302,6 @@ def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iter
             strict=True,
         )
     )
-    x = block.views[0].x
-    drawn = uniform_of_rows(block.numbers(x.data if is_sparse(x) else x), seed=1)
-    starts = as_dtype(drawn * search.n_landmarks, np.int64)
     for begin in range(0, size, search.chunk):
         chunk = slice(begin, min(begin + search.chunk, size))
         cosines = []
@@ -317,13 +311,20 @@ def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iter
             cosine = bent(cosines_of(prepared(some, of_view, width), mark, unknown), bound)
             cosines.append(cosine if factor == 1.0 else factor * cosine)
         kernel = product_kernel(cosines, search.order)
-        kernel += stretches(search.tie_breaks, starts[chunk, ...], search.n_landmarks)
         if not itself:
             own = np.arange(block.rows.start + chunk.start, block.rows.start + chunk.stop)
             others = placed_like(own[:, None] != np.arange(kernel.shape[1]), kernel)
             xp = namespace(kernel)
             kernel = xp.where(others, kernel, xp.full_like(kernel, -xp.inf))
-        yield largest(kernel, search.n_nearest)
+        yield _nearest(kernel, search)
+
+
+def _nearest(kernel: Array, search: Search) -> Array:
+    """Return the landmarks of the largest entries; of equal ones the first in the sequence."""
+    xp = namespace(kernel)
+    places = largest(xp.take(kernel, search.sequence, axis=1), search.n_nearest)
+    near = xp.take(search.sequence, xp.reshape(places, (-1,)))
+    return as_dtype_of(xp.reshape(near, places.shape), places)
 
 
 def _nearest_kernel(block: Block, search: Search, itself: bool) -> Update:

@@ -87,6 +87,8 @@ def _as_array(what: str, values: Any, shape: str) -> npt.NDArray[Any]:
         raise ValueError(
             f"{what} is a sparse {type(values).__name__}; expected a dense array: its toarray()"
         )
+    if np.ma.is_masked(values):
+        raise ValueError(f"{what} has masked entries; expected True or False for every sample")
     try:
         return np.asarray(values)
     except (TypeError, ValueError) as error:
@@ -104,7 +106,8 @@ def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_]
         if numbers is None:
             raise _other_value(*first_of_others(mask), views)
         mask = numbers
-    wrong = ~np.isin(mask, (0, 1)) | (mask.dtype.kind not in "biuf")
+    numeric = mask.dtype.kind in "biuf"
+    wrong = ~np.isin(mask, (0, 1)) if numeric else np.ones(mask.shape, dtype=bool)
     if wrong.any():
         n, v = np.argwhere(wrong)[0]
         raise _other_value((n, v), str(mask[n, v]), views)
