@@ -172,6 +172,17 @@ def test_dense_tensors_are_not_copied():
     assert block.views[0].x.data_ptr() == X.data_ptr()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16])
+def test_norms_of_narrow_rows_are_found_some_at_a_time(dtype, monkeypatch):
+    monkeypatch.setattr(engine_torch, "_PIECE_BYTES", {"cpu": 80_000})
+    X = (100 * torch.randn(5000, 100)).to(dtype)
+    with torch.profiler.profile(profile_memory=True) as profile:
+        norms = engine_torch.row_norms(X)
+    torch.testing.assert_close(norms, X.double().norm(dim=1))
+    largest = max(event.self_cpu_memory_usage for event in profile.events())
+    assert largest <= 2 * 80_000
+
+
 class TestSparseRows:
     def rows(self):
         return SparseRows.from_scipy(thin(), torch.device("cpu"))

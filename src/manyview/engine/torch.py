@@ -286,12 +286,11 @@ def row_norms(x: Array) -> Array:
         peak = data.new_zeros(x.shape[0]).scatter_reduce_(0, rows, data.abs(), "amax")
         safe = torch.where(peak > 0, peak, torch.ones_like(peak))
         return safe * torch.sqrt(x.row_sums((data / safe[rows]) ** 2))
-    if not x.is_floating_point():
-        return torch.cat([row_norms(part.to(torch.float64)) for part in x.split(_short(x))])
-    # sums in double precision without an array of them
-    norms = torch.linalg.vector_norm(x, dim=1, dtype=torch.float64)
     if x.dtype != torch.float64:
-        return norms
+        # squares have room in double precision; torch would widen all rows at once
+        parts = (part.to(torch.float64) for part in x.split(_short(x)))
+        return torch.cat([torch.linalg.vector_norm(part, dim=1) for part in parts])
+    norms = torch.linalg.vector_norm(x, dim=1)
     tiny = float(np.sqrt(np.finfo(np.float64).tiny * 1e16))
     if bool((norms.isfinite() & (norms > tiny)).all()):
         return norms
@@ -305,7 +304,7 @@ def _scaled_norms(x: Array) -> Array:
 
 
 def _short(x: Array) -> int:
-    return max(1, _at(_PIECE_BYTES, x.device) // (8 * int(x.shape[1])))
+    return max(1, _at(_PIECE_BYTES, x.device) // (8 * max(int(x.shape[1]), 1)))
 
 
 def _at(sizes: dict[str, int], device: Array) -> int:
