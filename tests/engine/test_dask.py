@@ -86,6 +86,12 @@ class TestChunks:
         assert model.labels_.chunks[0] == (40, 40, 40, 30)
         assert_same(model, fitted(dict(zip(named, views, strict=True))))
 
+    def test_of_tensors_are_refused(self, noise):
+        torch = pytest.importorskip("torch")
+        held = chunked(noise).map_blocks(torch.from_numpy)
+        with pytest.raises(TypeError, match="view 'view0' is a Dask array whose chunks hold torch"):
+            as_views([held])
+
     def test_of_unknown_size_are_refused(self, noise):
         unknown = chunked(noise)[chunked(noise)[:, 0] > 0]
         with pytest.raises(ValueError, match=r"view 'view1' .* compute_chunk_sizes\(\)"):

@@ -227,7 +227,9 @@ class TestInput:
     def test_what_is_not_finite_is_refused(self, place, value):
         views, _ = made()
         views[1][3, 2] = value
-        with pytest.raises(ValueError, match=r"view 'view1' holds (NaN|infinity|-infinity)"):
+        where = "" if place == "dask" else " at row 3, column 2"
+        holds = rf"view 'view1' holds (NaN|infinity|-infinity){where}; expected finite"
+        with pytest.raises(ValueError, match=holds):
             MMC(3).fit(brought(views, place))
 
     def test_rows_must_agree(self, place):

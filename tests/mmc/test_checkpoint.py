@@ -171,6 +171,16 @@ class TestEveryEngine:
         found = fitted([PLACES[place](X) for X in here], checkpoint=path)
         np.testing.assert_array_equal(fetched(found.labels_), fitted(here).labels_)
 
+    @pytest.mark.parametrize("held", [0.0, 5.0, np.nan])
+    def test_goes_on_whatever_lacking_rows_hold(self, path, monkeypatch, place, held):
+        here, present = made(), np.arange(150)[:, None] % 5 != np.array([0, 1])
+        crashed(monkeypatch, as_views(here, present=present), checkpoint=path)
+        there = [np.where(has[:, None], X, held) for X, has in zip(here, present.T, strict=True)]
+        views = as_views([PLACES[place](X) for X in there], present=present)
+        expected = fitted(as_views(here, present=present))
+        found = fitted(views, checkpoint=path)
+        np.testing.assert_array_equal(fetched(found.labels_), expected.labels_)
+
     def test_refuses_other_data(self, path, monkeypatch, place):
         here = made()
         crashed(monkeypatch, [PLACES[place](X) for X in here], checkpoint=path)

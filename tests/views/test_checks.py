@@ -6,7 +6,9 @@ import pandas as pd
 import pytest
 
 from manyview import MMC, SEC
+from manyview.exceptions import ViewWarning
 from manyview.views import Views, as_views, check_n_clusters, check_same_views
+from tests.engine.places import PLACES
 
 X = np.arange(12.0).reshape(4, 3)
 Y = np.arange(8.0).reshape(4, 2)
@@ -53,6 +55,39 @@ def test_n_clusters_more_than_samples():
 def test_n_clusters_that_is_no_number():
     with pytest.raises(ValueError, match="n_clusters=True; expected a whole number"):
         check_n_clusters(True, as_views([X]))
+
+
+class TestSamplesThatAreTheSame:
+    rows = np.tile(np.arange(1.0, 5.0), (20, 1))
+    told = "every sample of view 'b' is the same: it carries nothing"
+
+    def views(self, place, rows):
+        other = np.random.default_rng(0).random((20, 3))
+        return {"a": PLACES[place](other), "b": PLACES[place](rows)}
+
+    @pytest.mark.parametrize("place", sorted(PLACES.keys() - {"dask"}))
+    def test_are_told(self, place):
+        with pytest.warns(ViewWarning, match=self.told):
+            as_views(self.views(place, self.rows))
+
+    @pytest.mark.parametrize("place", sorted(PLACES.keys() - {"dask"}))
+    @pytest.mark.parametrize("held", [0.0, 7.0, np.nan])
+    def test_where_others_lack_the_view(self, place, held):
+        present = np.ones((20, 2), dtype=bool)
+        present[5:9, 1] = False
+        views = self.views(place, np.where(present[:, [1]], self.rows, held))
+        with pytest.warns(ViewWarning, match=self.told):
+            as_views(views, present=present)
+
+    @pytest.mark.parametrize("place", PLACES)
+    def test_not_of_one_that_differs_nor_of_one_alone(self, place):
+        rows, present = self.rows.copy(), np.ones((20, 2), dtype=bool)
+        rows[-1, 0] = 0.0
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            as_views(self.views(place, rows))
+            present[1:, 1] = False
+            as_views(self.views(place, self.rows), present=present)
 
 
 class TestSingleFeatures:

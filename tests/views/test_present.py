@@ -37,6 +37,20 @@ def test_what_is_no_array_of_true_and_false_is_refused(present, message):
         as_views([X, X], present=present)
 
 
+def test_a_text_is_shown_as_one():
+    with pytest.raises(ValueError, match="present holds 'True' at row 0, column 0"):
+        as_views([X, X], present=np.ones((12, 2), dtype=bool).astype(str))
+
+
+def test_what_views_lack_they_lack_whatever_is_said_later():
+    first, later = np.ones((12, 2), dtype=bool), np.ones((12, 2), dtype=bool)
+    first[:4, 1] = False
+    later[8:, 0] = False
+    views = as_views([X, np.where(first[:, [1]], X, np.nan)], present=first)
+    np.testing.assert_array_equal(as_views(views, present=later).present, first & later)
+    np.testing.assert_array_equal(as_views(views, present=np.ones((12, 2))).present, first)
+
+
 class TestByName:
     """A dict says of each view, by its name, which samples have it."""
 

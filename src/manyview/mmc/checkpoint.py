@@ -231,11 +231,17 @@ def _digest(array: npt.NDArray[Any]) -> str:
 
 
 def _rows_digest(view: RowView) -> str:
-    """Return the digest of rows: the same for sparse and dense, of any type, in any place."""
+    """Return the digest of rows: the same for sparse and dense, of any type, in any place.
+
+    What a row holds where its sample lacks the view has no part in it.
+    """
     found = hashlib.sha256()
     x: Any = view.x if sp.issparse(view.x) else to_numpy(view.x)
+    lacking = view.lacking
+    unknown = np.zeros(x.shape[0], bool) if lacking is None else to_numpy(lacking)
     for n in range(x.shape[0]):
         row = x[[n]].toarray()[0] if sp.issparse(x) else x[n]
+        row = np.zeros_like(row) if unknown[n] else row
         there = np.flatnonzero(row)
         found.update(there.astype("<i8").tobytes())
         found.update(row[there].astype("<f8").tobytes())

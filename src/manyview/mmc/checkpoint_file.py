@@ -26,7 +26,7 @@ from manyview.mmc.problem import Problem
 from manyview.views import Views
 from manyview.warn import warn_user
 
-__all__ = ["CheckpointFile", "opened", "writable"]
+__all__ = ["CheckpointFile", "opened", "previous_of", "writable"]
 
 _FORM = Form("manyview.MMC checkpoint", version=3, what="checkpoint")
 
@@ -108,7 +108,7 @@ class CheckpointFile:
         ValueError
             If no file can be read, or if it is of other data or parameters.
         """
-        path, previous, damage = self._path, _previous(self._path), None
+        path, previous, damage = self._path, previous_of(self._path), None
         if not path.exists():
             return None
         try:
@@ -165,10 +165,11 @@ def _write(path: Path, checkpoint: Checkpoint) -> None:
     with whole_file(path, sync=True, temporary=_partial(path)) as file:
         np.savez(file, **_members(checkpoint))
         if path.exists():
-            _copy(path, _previous(path))
+            _copy(path, previous_of(path))
 
 
-def _previous(path: Path) -> Path:
+def previous_of(path: Path) -> Path:
+    """Return where the checkpoint before the one at `path` is kept."""
     return path.with_name(f"{path.name}.previous")
 
 

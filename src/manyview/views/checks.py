@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from manyview.exceptions import ViewWarning
 from manyview.views.container import Array, Views, listed
 from manyview.views.places import place_of, value_range
+from manyview.views.tensors import tensor_has_equal_rows, tensor_not_finite
 from manyview.warn import warn_user
 
 __all__ = [
@@ -130,20 +131,43 @@ def check_indexes(indexes: list[tuple[str, Any]], what: str = "views ") -> None:
 
 
 def check_values(
-    name: str, array: Array, features: npt.NDArray[np.str_] | None, *, warn: bool
+    name: str,
+    array: Array,
+    features: npt.NDArray[np.str_] | None,
+    here: npt.NDArray[np.bool_] | None = None,
+    *,
+    warn: bool,
 ) -> None:
-    """Refuse NaN and infinity, and, if asked to, warn of a view that carries nothing."""
+    """Refuse NaN and infinity, and, if asked to, warn of a view that carries nothing.
+
+    Parameters
+    ----------
+    name : str
+        Of the view.
+    array : array
+        The view.
+    features : ndarray of str, or None
+        Names of its features.
+    here : ndarray of bool, optional
+        Which samples have the view; by default all.
+    warn : bool
+        Whether to warn.
+    """
     low, high = _whole_range(array)
     if not np.isfinite([low, high]).all():
-        at, value = _first_not_finite(array) if place_of(array) == "numpy" else (None, low + high)
+        at, value = (None, low + high) if place_of(array) == "dask" else _first_not_finite(array)
         shown = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
         where = "" if at is None else f" at {position(at, features)}"
-        raise ValueError(
-            f"view {name!r} holds {shown}{where}; expected finite numbers: fill "
-            "or leave out what is missing. That samples lack a whole view is said by "
+        way_out = (
+            ": fill or leave out what is missing. That samples lack a whole view is said by "
             "as_views(..., present=...)"
         )
-    if warn and array.shape[0] > 1 and (low == high or has_equal_rows(array)):
+        raise ValueError(
+            f"view {name!r} holds {shown}{where}; expected finite numbers"
+            + (way_out if np.isnan(value) else "")
+        )
+    count = array.shape[0] if here is None else int(here.sum())
+    if warn and count > 1 and (low == high or has_equal_rows(array, here)):
         warn_user(f"every sample of view {name!r} is the same: it carries nothing", ViewWarning)
 
 
@@ -185,10 +209,25 @@ def _whole_range(array: Array) -> tuple[float, float]:
     return low, high
 
 
-def has_equal_rows(array: Array) -> bool:
-    """Return whether every row of a view is the same, where a look at all of them is cheap."""
+def has_equal_rows(array: Array, here: npt.NDArray[np.bool_] | None = None) -> bool:
+    """Return whether every row of a view is the same, where a look at all of them is cheap.
+
+    It is so for arrays in this process and dense tensors; for others it is taken that they differ.
+
+    Parameters
+    ----------
+    array : array
+        The view.
+    here : ndarray of bool, optional
+        Which samples have it; by default all.
+    """
+    if place_of(array) == "torch":
+        return tensor_has_equal_rows(array, here)
     if place_of(array) != "numpy":
         return False
+    if here is not None:
+        first = np.flatnonzero(here)[:2]
+        return first.size < 2 or (has_equal_rows(array[first]) and has_equal_rows(array[here]))
     if sp.issparse(array):
         step = max(1, int(_CHECK_BYTES * array.shape[0] / max(1, 48 * array.nnz)))
         # a maximum over rows makes copies: a part at a time, each with a row of the one before
@@ -256,6 +295,8 @@ def _room(views: Views, normalize: str | None) -> float:
 
 
 def _first_not_finite(array: Array) -> tuple[tuple[int, ...], float]:
+    if place_of(array) == "torch":
+        return tensor_not_finite(array)
     if sp.issparse(array):
         at = int(np.flatnonzero(~np.isfinite(array.data))[0])
         row = int(np.searchsorted(array.indptr, at, side="right")) - 1

@@ -15,7 +15,12 @@ __all__ = ["blanked_collection", "check_collection"]
 
 
 def check_collection(name: str, array: Any) -> None:
-    """Raise unless the sizes of all chunks are known."""
+    """Raise unless the chunks are of NumPy's types and their sizes are known."""
+    if not isinstance(array.dtype, np.dtype):
+        raise TypeError(
+            f"view {name!r} is a Dask array whose chunks hold {array.dtype}; expected chunks of "
+            "NumPy or SciPy CSR arrays"
+        )
     if any(np.isnan(size) for sizes in array.chunks for size in sizes):
         raise ValueError(
             f"view {name!r} is a Dask array whose chunk sizes are not known, as after filtering "

@@ -60,7 +60,8 @@ def as_views(
     present : array-like of bool of shape (n_samples, n_views), or dict, optional
         Which sample has which view; the columns of a DataFrame name the views, and so do the keys
         of a dict of one array-like of shape (n_samples,) a view. A sample takes no feature from a
-        view that it lacks, whatever that row holds, be it NaN.
+        view that it lacks, whatever that row holds, be it NaN. What Views, or a MuData object, lack
+        already stays so.
     min_samples : int, default=1
         Fewest samples that will do.
     warn : bool, default=True
@@ -88,8 +89,8 @@ def as_views(
     gathered = views if isinstance(views, Views) else unchecked_views(views)
     if present is not None:
         mask = present_in_order(present, gathered, first_index(views))
-        if gathered.present is not None and not isinstance(views, Views):
-            # rows that a MuData object lacks are no rows, whatever the caller says of them
+        if gathered.present is not None:
+            # rows that a MuData object or Views lack are no rows, whatever the caller says of them
             given = check_present(mask, gathered)
             mask = gathered.present if given is None else given & gathered.present
         gathered = replace(gathered, present=mask, checked=False)
@@ -133,8 +134,9 @@ def _checked(views: Views, warn: bool) -> Views:
                 warn_user(f"no sample has view {name!r}: it carries nothing", ViewWarning)
     for v, (name, array) in enumerate(zip(views.names, arrays, strict=True)):
         features = views.feature_names[v]
-        told = warn and (present is None or bool(present[:, v].any()))
-        check_values(name, array, features, warn=told)
+        here = None if present is None else present[:, v]
+        told = warn and (here is None or bool(here.any()))
+        check_values(name, array, features, here, warn=told)
         if told:
             warn_of_numbers(name, array, features)
     return replace(views, arrays=tuple(arrays), present=present, checked=True)

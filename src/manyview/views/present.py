@@ -110,7 +110,8 @@ def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_]
     wrong = ~np.isin(mask, (0, 1)) if numeric else np.ones(mask.shape, dtype=bool)
     if wrong.any():
         n, v = np.argwhere(wrong)[0]
-        raise _other_value((n, v), str(mask[n, v]), views)
+        shown = str(mask[n, v]) if numeric else repr(mask[n, v].item())
+        raise _other_value((n, v), shown, views)
     mask = mask.astype(bool)
     if not mask.any(axis=1).all():
         n = int(np.flatnonzero(~mask.any(axis=1))[0])

@@ -12,8 +12,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["as_tensor_view", "blanked_tensor", "tensor_dtype", "tensor_range", "tensor_rows"]
+__all__ = [
+    "as_tensor_view",
+    "blanked_tensor",
+    "tensor_dtype",
+    "tensor_has_equal_rows",
+    "tensor_not_finite",
+    "tensor_range",
+    "tensor_rows",
+]
 
+_ROWS_LOOKED_AT = 4096  # at a time
 _TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 
 
@@ -87,6 +96,37 @@ def tensor_range(tensor: Any) -> tuple[float, float]:
     if not dense and values.numel() < tensor.shape[0] * tensor.shape[1]:
         low, high = min(low, 0.0), max(high, 0.0)
     return low, high
+
+
+def tensor_not_finite(tensor: Any) -> tuple[tuple[int, int], float]:
+    """Return the place of the first entry that is not finite, and the entry; there is one."""
+    import torch
+
+    if str(tensor.layout) != "torch.strided":
+        at = int((~tensor.values().isfinite()).nonzero()[0])
+        row = int(torch.searchsorted(tensor.crow_indices(), at, right=True)) - 1
+        return (row, int(tensor.col_indices()[at])), float(tensor.values()[at])
+    for begin in range(0, tensor.shape[0], _ROWS_LOOKED_AT):
+        bad = (~tensor[begin : begin + _ROWS_LOOKED_AT].isfinite()).nonzero()
+        if len(bad) > 0:
+            row, column = begin + int(bad[0, 0]), int(bad[0, 1])
+            return (row, column), float(tensor[row, column])
+    raise AssertionError("no such entry")
+
+
+def tensor_has_equal_rows(tensor: Any, here: npt.NDArray[np.bool_] | None) -> bool:
+    """Return whether every row of a dense tensor that is here is the same; False of sparse ones."""
+    import torch
+
+    if str(tensor.layout) != "torch.strided":
+        return False  # taken, not known
+    there = np.arange(tensor.shape[0]) if here is None else np.flatnonzero(here)
+    if there.size < 2:
+        return True
+    first = tensor[int(there[0])]
+    # rows differ early or, if at all, late
+    parts = (there[1:2], *np.array_split(there, there.size // _ROWS_LOOKED_AT + 1))
+    return all(bool((tensor[torch.from_numpy(part)] == first).all()) for part in parts)
 
 
 def tensor_rows(tensor: Any, index: Any) -> Any:
