@@ -45,17 +45,15 @@ def run() -> Iterator[Measurement]:
         labels = engine.gather("labels")
         paths = {variant: _path(views, labels, k, *VARIANTS[variant]) for variant in VARIANTS}
         target = 1.1 * paths[DEFAULT][-1][0]
-        reached = {v: next((p for p in path if p[0] <= target), None) for v, path in paths.items()}
-        assert (ours := reached[DEFAULT]) is not None
-        for variant, path in paths.items():
-            end, products, seconds = reached[variant] or path[-1]
-            missed = "" if end <= target else "not "
+        ends = {v: next((p for p in path if p[0] <= target), path[-1]) for v, path in paths.items()}
+        for variant, (value, products, seconds) in ends.items():
+            missed = "" if value <= target else "not "
             yield Measurement(
                 f"solver, {name}: {variant}",
-                products / ours[1],
+                products / ends[DEFAULT][1],
                 None,
                 detail=f"times the products of the default: {products} in {seconds:.2f} s, "
-                f"J = {target:.3f} {missed}reached; ends at {path[-1][0]:.3f}",
+                f"J = {target:.3f} {missed}reached; ends at {paths[variant][-1][0]:.3f}",
             )
 
 

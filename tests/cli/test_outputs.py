@@ -130,6 +130,15 @@ def test_labels_never_replace_the_checkpoint(
     assert_refused(run_fit(data, tmp_path / "fit.csv", *same), "name the same file")
 
 
+def test_labels_never_replace_the_checkpoint_before(
+    data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
+    told = "--out and the one before --checkpoint name the same file"
+    kept = ["--checkpoint", tmp_path / "fit.ckpt"]
+    assert_refused(run_fit(data, tmp_path / "fit.ckpt.previous", *kept), told)
+
+
 def test_what_speaks_for_each_cluster_is_written(data: Path, out: Path, tmp_path: Path) -> None:
     features = tmp_path / "features.csv"
     result = run_fit(data, out, "--explain", features)

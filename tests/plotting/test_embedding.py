@@ -59,6 +59,8 @@ def test_what_cannot_be_drawn_is_refused(fitted):
         plot_embedding(mmc)
     with pytest.raises(TypeError, match="AMGL has no transform; leave out views"):
         plot_embedding(amgl, views=views)
+    with pytest.raises(TypeError, match="RMKMC has no transform, nor an embedding"):
+        plot_embedding(RMKMC(3, random_state=0).fit(views), views=views)
     with pytest.raises(TypeError, match="RMKMC keeps no embedding"):
         plot_embedding(RMKMC(3, random_state=0).fit(views))
     with pytest.raises(ValueError, match=r"y has shape \(3,\), the embedding 60 samples"):

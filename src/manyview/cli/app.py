@@ -32,6 +32,15 @@ manyview predict news.model more.npz --out more.csv
 manyview compare news.npz --methods all --repeats 20
 """
 
+_DEMO_HELP = """Cluster the embedded digits by MMC, and by what anyone would try: a first look.
+
+[bold]Examples[/bold]
+
+manyview demo
+
+manyview demo --report digits.html
+"""
+
 _FIT_HELP = (
     """Cluster the samples of DATA by MMC and write the cluster of each.
 
@@ -132,9 +141,7 @@ def manyview(
     """Carry the options that stand before any command."""
 
 
-@app.command(
-    help="Cluster the embedded digits by MMC, and by what anyone would try first: a first look."
-)
+@app.command(help=_DEMO_HELP)
 def demo(
     report: Annotated[
         Path, typer.Option(metavar="FILE", help="Page of tables and figures to write.")

@@ -26,6 +26,7 @@ from manyview.cli.tables import (
     objective_span,
     print_parts,
 )
+from manyview.mmc.checkpoint_file import previous_of
 
 __all__ = ["fit_file"]
 
@@ -66,7 +67,9 @@ def fit_file(
         As in :func:`manyview.cli.named_data.find_dataset`.
     """
     kept = None if model.checkpoint is None else Path(model.checkpoint)
+    before = None if kept is None else previous_of(kept)
     targets = {"--out": out, "--explain": explain, "--model": saved, "--checkpoint": kept}
+    targets["the one before --checkpoint"] = before
     sources = [("data", path) for path in sources_of(data)]
     check_targets(sources, targets, written=("--out", "--explain", "--model"), force=force)
     dataset = find_dataset(data, classes=classes, id_column=id_column)

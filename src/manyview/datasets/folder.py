@@ -110,7 +110,7 @@ def _files(folder: Path) -> tuple[list[Path], Path | None]:
     if len({file.suffix.lower() for file in views}) > 1:
         raise ValueError(
             f"a folder of several kinds of table ({first_few([file.name for file in views], 5)}); "
-            "expected .csv, .tsv or .parquet files"
+            "expected files of one kind: .csv, .tsv or .parquet"
         )
     if len(of_labels) > 1:
         raise ValueError(f"both {of_labels[0].name} and {of_labels[1].name}; expected one of them")

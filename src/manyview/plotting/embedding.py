@@ -114,7 +114,9 @@ def _embedding(estimator: MultiViewClusterer, views: Any) -> tuple[Matrix, str]:
     name = type(estimator).__name__
     if views is not None:
         if not hasattr(estimator, "transform"):
-            raise TypeError(f"{name} has no transform; leave out views to draw the samples of fit")
+            kept = any(hasattr(estimator, place) for place in _PLACES)
+            rest = "; leave out views to draw the samples of fit" if kept else ", nor an embedding"
+            raise TypeError(f"{name} has no transform{rest}")
         return np.asarray(estimator.transform(views), dtype=float), "transform of the views"
     for place in _PLACES:
         if hasattr(estimator, place):
