@@ -20,9 +20,10 @@ def test_what_is_no_method_or_data_set_is_told():
 
 
 def test_repeats_and_classes_are_needed():
-    with pytest.raises(ValueError, match="repeats=0; expected at least 1"):
-        compare([], [DATA], repeats=0)
-    with pytest.raises(ValueError, match="tuning_repeats=0; expected at least 1"):
+    for repeats in (0, 1.5, "2"):
+        with pytest.raises(ValueError, match=f"^repeats={repeats}; expected a whole number of at"):
+            compare([], [DATA], repeats=repeats)
+    with pytest.raises(ValueError, match="tuning_repeats=0; expected a whole number"):
         compare([], [DATA], repeats=1, tuning_repeats=0)
     with pytest.raises(ValueError, match="data set 'bare' has no classes"):
         compare([], [Dataset(EASY.views, None, name="bare")], repeats=1)

@@ -79,6 +79,14 @@ def test_nothing_is_done_twice(folder):
     assert file.read_text().count('{"run":') - written <= len(stopped)
 
 
+def test_a_set_without_classes_is_refused_and_nothing_made(tmp_path):
+    write_views(tmp_path / "fox.npz", make_views(60, 3, (6, 5), random_state=0).views)
+    result = command(tmp_path)
+    assert result.exit_code == 2
+    assert "has no classes" in result.output
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_file_in_the_way_is_refused(folder, tmp_path):
     path = tmp_path / "out"
     path.write_text("mine")

@@ -56,7 +56,6 @@ def reproduce_paper(
         raise ValueError(f"{out} is not a folder")
     datasets = [find_dataset(name) for name in data or _SETS]
     with told_on_interrupt(out):
-        out.mkdir(parents=True, exist_ok=True)
         with ExitStack() as stack:
 
             def listener(part: str) -> Listener:

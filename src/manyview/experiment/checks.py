@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Integral
 
 from manyview.datasets import Dataset
 from manyview.experiment.limits import Limits
@@ -55,10 +56,9 @@ def check_options(
         if preprocessing not in PREPROCESSINGS:
             expected = ", ".join(PREPROCESSINGS)
             raise ValueError(f"no scaling {preprocessing!r}; expected some of {expected}")
-    if repeats < 1:
-        raise ValueError(f"repeats={repeats}; expected at least 1")
-    if tuning_repeats < 1:
-        raise ValueError(f"tuning_repeats={tuning_repeats}; expected at least 1")
+    for name, value in (("repeats", repeats), ("tuning_repeats", tuning_repeats)):
+        if not isinstance(value, Integral) or value < 1:
+            raise ValueError(f"{name}={value}; expected a whole number of at least 1")
     if n_jobs is None and limits != Limits():
         raise ValueError(
             "limits with n_jobs=None: a run in this process cannot be stopped; use n_jobs=1"

@@ -18,6 +18,7 @@ from manyview.experiment import (
     compare,
     summarise,
 )
+from manyview.experiment.checks import check_datasets
 from manyview.experiment.tables import as_csv, as_markdown
 from manyview.paper.convergence import converge, write_convergence
 from manyview.paper.files import Files
@@ -74,7 +75,8 @@ def reproduce(
     Parameters
     ----------
     folder : Path
-        Where everything goes, ``runs.jsonl`` with the runs too: what it holds is not done again.
+        Where everything goes, made if it is not there; ``runs.jsonl`` with the runs too: what it
+        holds is not done again.
     datasets : sequence of Dataset
         The sets of the table.
     timed : sequence of Dataset
@@ -98,6 +100,8 @@ def reproduce(
     -------
     Reproduced
     """
+    check_datasets(datasets)
+    folder.mkdir(parents=True, exist_ok=True)
     methods = list(METHODS.values())
     names = {dataset.name for dataset in datasets}
     files = Files(folder)
