@@ -99,7 +99,7 @@ class KCTD(MultiViewClusterer):
 
     Examples
     --------
-    >>> from manyview.baselines.kctd import KCTD
+    >>> from manyview.baselines import KCTD
     >>> from manyview.datasets import make_views
     >>> views, y = make_views(n_samples=60, n_clusters=3, random_state=0)
     >>> model = KCTD(n_clusters=3, solver="lbfgs", max_iter=1000, random_state=0).fit(views)

@@ -108,7 +108,7 @@ class MultiNMF(MultiViewClusterer):
 
     Examples
     --------
-    >>> from manyview.baselines.multinmf import MultiNMF
+    >>> from manyview.baselines import MultiNMF
     >>> from manyview.datasets import make_views
     >>> views, y = make_views(n_samples=150, n_clusters=3, random_state=0)
     >>> model = MultiNMF(n_clusters=3, negative="shift", random_state=0).fit(views)

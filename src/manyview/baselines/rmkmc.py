@@ -102,7 +102,7 @@ class RMKMC(MultiViewClusterer):
 
     Examples
     --------
-    >>> from manyview.baselines.rmkmc import RMKMC
+    >>> from manyview.baselines import RMKMC
     >>> from manyview.datasets import make_views
     >>> views, y = make_views(n_samples=150, n_clusters=3, random_state=0)
     >>> model = RMKMC(n_clusters=3, init="pp", random_state=0).fit(views)

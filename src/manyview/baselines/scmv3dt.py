@@ -120,7 +120,7 @@ class SCMV3DT(EmbeddingClusterer):
 
     Examples
     --------
-    >>> from manyview.baselines.scmv3dt import SCMV3DT
+    >>> from manyview.baselines import SCMV3DT
     >>> from manyview.datasets import make_views
     >>> views, y = make_views(n_samples=40, n_clusters=3, random_state=0)
     >>> model = SCMV3DT(n_clusters=3, random_state=0).fit(views)

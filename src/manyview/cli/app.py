@@ -57,7 +57,7 @@ manyview fit news.npz -k 6 --gamma 0.1 --n-init 5 --out labels.csv --force
 
 manyview fit views.mat -k 10 --normalize columns --out - | sort -t, -k2n
 
-manyview fit news.npz -k 6 --explain features.csv
+manyview fit news.npz -k 6 --out groups.csv --explain features.csv
 
 manyview fit patients -k 5 --id-column barcode --model patients.model
 
@@ -156,7 +156,7 @@ Data = Annotated[
     typer.Argument(
         callback=not_empty,
         metavar="DATA",
-        help="File of views, or name of a set.",
+        help="File of views, or name of a set, such as digits.",
         show_default=False,
     ),
 ]
@@ -261,7 +261,7 @@ def fit(
         typer.Option(
             callback=at_least(0),
             metavar="N",
-            help="Stop after N sweeps in a row that move hardly any sample; 0 for never.",
+            help="Stop after N sweeps in a row that move hardly any sample; 0 for never (None in Python).",
         ),
     ] = 3,
     normalize: Annotated[

@@ -79,7 +79,7 @@ def compare(
         list[str],
         typer.Argument(
             metavar="DATA...",
-            help="Files of views, or names of sets in the folder MANYVIEW_DATA.",
+            help="Files of views, or names of sets: digits, or those in the folder MANYVIEW_DATA.",
             show_default=False,
         ),
     ],

@@ -23,7 +23,8 @@ class Method:
     ----------
     name : str
     make : callable
-        The estimator's class.
+        The estimator's class: called with ``n_clusters``, ``random_state`` and the parameters, it
+        returns what has ``fit(views)`` and, after it, ``labels_``.
     defaults : mapping
         Parameters beside the estimator's own defaults.
     grid : tuple of mapping
