@@ -261,7 +261,7 @@ def fit(
         typer.Option(
             callback=at_least(0),
             metavar="N",
-            help="Stop after N sweeps in a row that move hardly any sample; 0 for never (None in Python).",
+            help="Stop after N sweeps in a row that move hardly any sample; 0 for never.",
         ),
     ] = 3,
     normalize: Annotated[
