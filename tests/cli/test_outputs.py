@@ -134,9 +134,16 @@ def test_labels_never_replace_the_checkpoint_before(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("manyview.cli.fit.find_dataset", refuses)
-    told = "--out and the one before --checkpoint name the same file"
-    kept = ["--checkpoint", tmp_path / "fit.ckpt"]
-    assert_refused(run_fit(data, tmp_path / "fit.ckpt.previous", *kept), told)
+    told = r"--out names .*, where the checkpoint before the last is kept; give another --out"
+    (tmp_path / "link").symlink_to(tmp_path / "fit.ckpt")
+    for name in ("fit.ckpt", "link"):
+        kept = ["--checkpoint", tmp_path / name]
+        assert_refused(run_fit(data, tmp_path / "fit.ckpt.previous", *kept), told)
+    (tmp_path / "data.npz.previous").symlink_to(data)
+    told = "the checkpoint before the last would replace the data .*; give another --checkpoint"
+    kept = ["--checkpoint", tmp_path / "data.npz"]
+    assert_refused(run_fit(tmp_path / "data.npz.previous", tmp_path / "out.csv", *kept), told)
+    assert_refused(run_fit(data, tmp_path / "out.csv", "--checkpoint", "."), "is a folder")
 
 
 def test_what_speaks_for_each_cluster_is_written(data: Path, out: Path, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ def test_what_is_no_method_or_data_set_is_told():
 
 def test_repeats_and_classes_are_needed():
     for repeats in (0, 1.5, "2"):
-        with pytest.raises(ValueError, match=f"^repeats={repeats}; expected a whole number of at"):
+        with pytest.raises(ValueError, match=f"^repeats={repeats!r}; expected a whole number of"):
             compare([], [DATA], repeats=repeats)
     with pytest.raises(ValueError, match="tuning_repeats=0; expected a whole number"):
         compare([], [DATA], repeats=1, tuning_repeats=0)

@@ -160,10 +160,16 @@ class TestStarts:
         assert "is too large for these views" in str(warning.message)
         assert not any(factor.any() for factor in model.view_factors_)
 
-    def test_of_views_that_say_nothing_no_gamma_is_blamed(self):
+    @pytest.mark.parametrize("held", [None, 0.0, 7.0])
+    def test_of_views_that_say_nothing_no_gamma_is_blamed(self, held):
+        views = [np.ones((30, 3)), np.zeros((30, 2))]
+        if held is not None:  # in rows of samples that lack the first view
+            present = np.arange(30)[:, None] % 5 != np.array([0, 7])
+            first = np.where(present[:, [0]], views[0], held)
+            views = as_views([first, views[1]], present=present, warn=False)
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
-            MMC(2, random_state=0).fit([np.ones((30, 3)), np.zeros((30, 2))])
+            MMC(2, random_state=0).fit(views)
         messages = [str(warning.message) for warning in told]
         assert messages[-1] == "no view tells one sample from another: the labels say nothing"
         assert not any("gamma" in message for message in messages)

@@ -79,11 +79,16 @@ def test_nothing_is_done_twice(folder):
     assert file.read_text().count('{"run":') - written <= len(stopped)
 
 
-def test_a_set_without_classes_is_refused_and_nothing_made(tmp_path):
-    write_views(tmp_path / "fox.npz", make_views(60, 3, (6, 5), random_state=0).views)
+def test_what_cannot_be_compared_is_refused_and_nothing_made(tmp_path):
+    made = make_views(60, 3, (6, 5), random_state=0)
+    write_views(tmp_path / "fox.npz", made.views)
     result = command(tmp_path)
     assert result.exit_code == 2
     assert "has no classes" in result.output
+    write_views(tmp_path / "fox.npz", made.views, made.y)
+    result = command(tmp_path, "--scaled", "cubes")
+    assert result.exit_code == 2
+    assert "no scaling 'cubes'" in result.output
     assert not (tmp_path / "out").exists()
 
 

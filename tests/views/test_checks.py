@@ -7,7 +7,7 @@ import pytest
 
 from manyview import MMC, SEC
 from manyview.exceptions import ViewWarning
-from manyview.views import Views, as_views, check_n_clusters, check_same_views
+from manyview.views import Views, as_views, check_n_clusters, check_same_views, has_equal_rows
 from tests.engine.places import PLACES
 
 X = np.arange(12.0).reshape(4, 3)
@@ -78,6 +78,28 @@ class TestSamplesThatAreTheSame:
         views = self.views(place, np.where(present[:, [1]], self.rows, held))
         with pytest.warns(ViewWarning, match=self.told):
             as_views(views, present=present)
+
+    @pytest.mark.parametrize("place", ["local", "torch"])
+    @pytest.mark.parametrize("lacking", [False, True])
+    def test_are_looked_at_some_at_a_time(self, place, lacking, monkeypatch):
+        if place == "torch":
+            monkeypatch.setattr("manyview.views.tensors._BYTES_LOOKED_AT", 100)
+        monkeypatch.setattr("manyview.views.checks._CHECK_BYTES", 100)
+        taken = []
+
+        class Watched(np.ndarray):
+            def __getitem__(self, index):
+                found = super().__getitem__(index)
+                taken.append(np.size(found))
+                return found
+
+        here = np.arange(20) != 4 if lacking else None
+        array = PLACES[place](self.rows) if place == "torch" else self.rows.view(Watched)
+        assert has_equal_rows(array, here)
+        assert max(taken, default=0) <= 2 * 4 + 4
+        late = self.rows.copy()
+        late[-1, -1] = 0.0
+        assert not has_equal_rows(PLACES[place](late), here)
 
     @pytest.mark.parametrize("place", PLACES)
     def test_not_of_one_that_differs_nor_of_one_alone(self, place):
@@ -156,6 +178,15 @@ class TestNumbersOfSamples:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             as_views([np.stack([column, column[::-1]], axis=1)])
+
+    @pytest.mark.parametrize("held", [0.0, 7.0, np.nan])
+    def test_of_samples_that_have_the_view(self, held):
+        present = np.ones((300, 2), dtype=bool)
+        present[10:40, 1] = False
+        numbered = np.column_stack([np.arange(300.0), self.noise])
+        views = [self.noise, np.where(present[:, [1]], numbered, held)]
+        with pytest.warns(UserWarning, match="'view1': feature 0 numbers the samples, 0 to 299;"):
+            as_views(views, present=present)
 
     def test_of_few_samples_may_be_anything(self):
         with warnings.catch_warnings():

@@ -5,7 +5,7 @@ import scipy.sparse as sp
 
 from manyview import MMC, as_views
 from manyview.datasets import make_views
-from manyview.views import check_shared_samples
+from manyview.views import Views, check_shared_samples
 
 NAMES = ("a", "b", "c", "d")
 X = np.random.default_rng(0).random((12, 3))
@@ -49,6 +49,15 @@ def test_what_views_lack_they_lack_whatever_is_said_later():
     views = as_views([X, np.where(first[:, [1]], X, np.nan)], present=first)
     np.testing.assert_array_equal(as_views(views, present=later).present, first & later)
     np.testing.assert_array_equal(as_views(views, present=np.ones((12, 2))).present, first)
+
+
+def test_the_mask_of_unchecked_views_may_be_of_numbers():
+    first = np.ones((12, 2))
+    first[:4, 1] = 0.0
+    views = Views((X, X), ("a", "b"), (None, None), present=first)
+    later = np.ones((12, 2), dtype=bool)
+    later[8:, 0] = False
+    np.testing.assert_array_equal(as_views(views, present=later).present, (first == 1) & later)
 
 
 class TestByName:

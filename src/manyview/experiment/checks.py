@@ -58,7 +58,7 @@ def check_options(
             raise ValueError(f"no scaling {preprocessing!r}; expected some of {expected}")
     for name, value in (("repeats", repeats), ("tuning_repeats", tuning_repeats)):
         if not isinstance(value, Integral) or value < 1:
-            raise ValueError(f"{name}={value}; expected a whole number of at least 1")
+            raise ValueError(f"{name}={value!r}; expected a whole number of at least 1")
     if n_jobs is None and limits != Limits():
         raise ValueError(
             "limits with n_jobs=None: a run in this process cannot be stopped; use n_jobs=1"

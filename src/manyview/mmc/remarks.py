@@ -39,7 +39,8 @@ def remark_on(
     if interrupted:
         sweeps = len(fitted.objective)
         return f"interrupted: the result is the best so far, that of {sweeps} sweeps"
-    if fitted.is_constant and all(map(has_equal_rows, views.arrays)):
+    here = [None] * len(views) if views.present is None else views.present.T
+    if fitted.is_constant and all(map(has_equal_rows, views.arrays, here)):
         return "no view tells one sample from another: the labels say nothing"
     if fitted.is_zero:
         return (

@@ -18,7 +18,7 @@ from manyview.experiment import (
     compare,
     summarise,
 )
-from manyview.experiment.checks import check_datasets
+from manyview.experiment.checks import check_datasets, check_options
 from manyview.experiment.tables import as_csv, as_markdown
 from manyview.paper.convergence import converge, write_convergence
 from manyview.paper.files import Files
@@ -101,6 +101,7 @@ def reproduce(
     Reproduced
     """
     check_datasets(datasets)
+    check_options(repeats, repeats, preprocessings, n_jobs, limits)
     folder.mkdir(parents=True, exist_ok=True)
     methods = list(METHODS.values())
     names = {dataset.name for dataset in datasets}

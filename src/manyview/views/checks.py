@@ -171,26 +171,42 @@ def check_values(
         warn_user(f"every sample of view {name!r} is the same: it carries nothing", ViewWarning)
 
 
-def warn_of_numbers(name: str, array: Array, features: npt.NDArray[np.str_] | None) -> None:
+def warn_of_numbers(
+    name: str,
+    array: Array,
+    features: npt.NDArray[np.str_] | None,
+    here: npt.NDArray[np.bool_] | None = None,
+) -> None:
     """Warn of a feature that numbers the samples, in whichever order, as an index in a table does.
 
-    Of arrays in this process only, and not of sparse ones, where nobody would put it.
+    Of arrays in this process only, and not of sparse ones, where nobody would put it. Parameters
+    are those of :func:`check_values`.
     """
-    if place_of(array) != "numpy" or sp.issparse(array) or array.shape[0] < _FEWEST_NUMBERED:
+    if place_of(array) != "numpy" or sp.issparse(array):
         return
     n, likely = array.shape[0], np.arange(array.shape[1])
+    there = None if here is None else np.flatnonzero(here)
+    if (n if there is None else there.size) < _FEWEST_NUMBERED:
+        return
+
+    def some(rows: int | None, columns: Any) -> Array:
+        if there is None:
+            return array[:rows][:, columns]
+        return array[np.ix_(there[:rows], columns)]
+
     # whole numbers that all differ and are not far apart: in ever more rows, of ever fewer features
     for rows in (100, 1_000, 10_000, None):
         if rows is None and likely.size > _MOST_NUMBERED:
             return  # ranks, rather than an index
-        held = np.sort(array[:rows][:, likely], axis=0)
+        held = np.sort(some(rows, likely), axis=0)
         differ = (np.floor(held) == held).all(axis=0) & (held[1:] > held[:-1]).all(axis=0)
         likely = likely[differ & (held[-1] - held[0].astype(np.float64) < n)]
     for d in likely:
         shown = str(d) if features is None else repr(str(features[d]))
-        least = int(array[:, d].min())
+        column = some(None, [d])
+        least, most = int(column.min()), int(column.max())
         warn_user(
-            f"view {name!r}: feature {shown} numbers the samples, {least} to {least + n - 1}; "
+            f"view {name!r}: feature {shown} numbers the samples, {least} to {most}; "
             "leave it out unless it was measured: clusters may follow it",
             ViewWarning,
         )
@@ -225,23 +241,26 @@ def has_equal_rows(array: Array, here: npt.NDArray[np.bool_] | None = None) -> b
         return tensor_has_equal_rows(array, here)
     if place_of(array) != "numpy":
         return False
-    if here is not None:
-        first = np.flatnonzero(here)[:2]
-        return first.size < 2 or (has_equal_rows(array[first]) and has_equal_rows(array[here]))
+    there = None if here is None else np.flatnonzero(here)
+    count = array.shape[0] if there is None else there.size
+
+    def rows(begin: int, end: int) -> Array:
+        return array[begin:end] if there is None else array[there[begin:end]]
+
+    if count < 2:
+        return True
+    # rows differ early or, if at all, late
     if sp.issparse(array):
         step = max(1, int(_CHECK_BYTES * array.shape[0] / max(1, 48 * array.nnz)))
         # a maximum over rows makes copies: a part at a time, each with a row of the one before
-        parts = (slice(0, 2), *(slice(n, n + step + 1) for n in range(0, array.shape[0], step)))
+        parts = ((0, 2), *((begin, begin + step + 1) for begin in range(0, count, step)))
         return all(
-            bool((rows.max(axis=0) != rows.min(axis=0)).nnz == 0)
-            for rows in (array[part] for part in parts)
+            bool((part.max(axis=0) != part.min(axis=0)).nnz == 0)
+            for part in (rows(*bounds) for bounds in parts)
         )
-    step = max(1, _CHECK_BYTES // max(1, array[:1].nbytes))
-    # rows differ early or, if at all, late
-    return bool((array[:2] == array[0]).all()) and all(
-        bool((array[begin : begin + step] == array[0]).all())
-        for begin in range(0, array.shape[0], step)
-    )
+    step, first = max(1, _CHECK_BYTES // max(1, array[:1].nbytes)), rows(0, 1)
+    parts = ((0, 2), *((begin, begin + step) for begin in range(0, count, step)))
+    return all(bool((rows(*bounds) == first).all()) for bounds in parts)
 
 
 def check_scale(views: Views, normalize: str | None) -> None:

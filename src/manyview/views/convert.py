@@ -91,8 +91,8 @@ def as_views(
         mask = present_in_order(present, gathered, first_index(views))
         if gathered.present is not None:
             # rows that a MuData object or Views lack are no rows, whatever the caller says of them
-            given = check_present(mask, gathered)
-            mask = gathered.present if given is None else given & gathered.present
+            given, before = check_present(mask, gathered), check_present(gathered.present, gathered)
+            mask = mask if before is None else before if given is None else given & before
         gathered = replace(gathered, present=mask, checked=False)
     checked = gathered if gathered.checked else _checked(gathered, warn)
     if checked.n_samples < min_samples:
@@ -138,7 +138,7 @@ def _checked(views: Views, warn: bool) -> Views:
         told = warn and (here is None or bool(here.any()))
         check_values(name, array, features, here, warn=told)
         if told:
-            warn_of_numbers(name, array, features)
+            warn_of_numbers(name, array, features, here)
     return replace(views, arrays=tuple(arrays), present=present, checked=True)
 
 

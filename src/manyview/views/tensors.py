@@ -22,7 +22,7 @@ __all__ = [
     "tensor_rows",
 ]
 
-_ROWS_LOOKED_AT = 4096  # at a time
+_BYTES_LOOKED_AT = 1 << 24  # at a time
 _TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 
 
@@ -106,8 +106,9 @@ def tensor_not_finite(tensor: Any) -> tuple[tuple[int, int], float]:
         at = int((~tensor.values().isfinite()).nonzero()[0])
         row = int(torch.searchsorted(tensor.crow_indices(), at, right=True)) - 1
         return (row, int(tensor.col_indices()[at])), float(tensor.values()[at])
-    for begin in range(0, tensor.shape[0], _ROWS_LOOKED_AT):
-        bad = (~tensor[begin : begin + _ROWS_LOOKED_AT].isfinite()).nonzero()
+    step = _rows_looked_at(tensor)
+    for begin in range(0, tensor.shape[0], step):
+        bad = (~tensor[begin : begin + step].isfinite()).nonzero()
         if len(bad) > 0:
             row, column = begin + int(bad[0, 0]), int(bad[0, 1])
             return (row, column), float(tensor[row, column])
@@ -120,13 +121,22 @@ def tensor_has_equal_rows(tensor: Any, here: npt.NDArray[np.bool_] | None) -> bo
 
     if str(tensor.layout) != "torch.strided":
         return False  # taken, not known
-    there = np.arange(tensor.shape[0]) if here is None else np.flatnonzero(here)
-    if there.size < 2:
+    there = None if here is None else torch.from_numpy(np.flatnonzero(here)).to(tensor.device)
+    count = int(tensor.shape[0]) if there is None else int(there.numel())
+
+    def rows(begin: int, end: int) -> Any:
+        return tensor[begin:end] if there is None else tensor[there[begin:end]]
+
+    if count < 2:
         return True
-    first = tensor[int(there[0])]
     # rows differ early or, if at all, late
-    parts = (there[1:2], *np.array_split(there, there.size // _ROWS_LOOKED_AT + 1))
-    return all(bool((tensor[torch.from_numpy(part)] == first).all()) for part in parts)
+    step, first = _rows_looked_at(tensor), rows(0, 1)
+    parts = ((0, 2), *((begin, begin + step) for begin in range(0, count, step)))
+    return all(bool((rows(*bounds) == first).all()) for bounds in parts)
+
+
+def _rows_looked_at(tensor: Any) -> int:
+    return max(1, int(_BYTES_LOOKED_AT // max(1, tensor.shape[1] * tensor.element_size())))
 
 
 def tensor_rows(tensor: Any, index: Any) -> Any:
