@@ -176,7 +176,7 @@ def test_dense_tensors_are_not_copied():
 def test_norms_of_narrow_rows_are_found_some_at_a_time(dtype, monkeypatch):
     monkeypatch.setattr(engine_torch, "_PIECE_BYTES", {"cpu": 80_000})
     X = (100 * torch.randn(5000, 100)).to(dtype)
-    with torch.profiler.profile(profile_memory=True) as profile:
+    with torch.profiler.profile(profile_memory=True, acc_events=True) as profile:
         norms = engine_torch.row_norms(X)
     torch.testing.assert_close(norms, X.double().norm(dim=1))
     largest = max(event.self_cpu_memory_usage for event in profile.events())
