@@ -224,13 +224,18 @@ def test_an_interrupt_after_the_runs_tells_where_they_are(data, tmp_path, monkey
 )
 def test_an_interrupt_of_the_paper_tells_what_is_kept(data, tmp_path, monkeypatch, at, told):
     out = tmp_path / "paper"
-    monkeypatch.setattr("manyview.cli.paper.reproduce", lambda *args, **options: Mock(rows=[]))
+
+    def reproduced(folder, *args, **options):
+        folder.mkdir()
+        return Mock(rows=[])
+
+    monkeypatch.setattr("manyview.cli.paper.reproduce", reproduced)
     monkeypatch.setattr(f"manyview.cli.paper.{at}", interrupt)
     command = ["paper", "--out", out, "--data", data, "--no-times", "--quiet"]
     result = CliRunner().invoke(app, [*map(str, command)])
     assert result.exit_code == 130
     assert result.stderr.strip() == f"manyview: interrupted: {told.format(out=out)}"
-    assert out.exists() is (at != "find_dataset")
+    assert out.exists() is (at == "comparison_table")
 
 
 @pytest.mark.parametrize("group", [False, True], ids=["of the command", "of a terminal"])
