@@ -22,7 +22,6 @@ from .places import PLACES, fetched
 
 torch = pytest.importorskip("torch")
 engine_torch = pytest.importorskip("manyview.engine.torch")
-SparseRows = pytest.importorskip("manyview.engine.sparse_rows").SparseRows
 TorchEngine = engine_torch.TorchEngine
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
@@ -181,38 +180,6 @@ def test_norms_of_narrow_rows_are_found_some_at_a_time(dtype, monkeypatch):
     torch.testing.assert_close(norms, X.double().norm(dim=1))
     largest = max(event.self_cpu_memory_usage for event in profile.events())
     assert largest <= 2 * 80_000
-
-
-class TestSparseRows:
-    def rows(self):
-        return SparseRows.from_scipy(thin(), torch.device("cpu"))
-
-    def test_there_and_back(self):
-        assert (self.rows().to_scipy() != thin()).nnz == 0
-        np.testing.assert_array_equal(self.rows().toarray().numpy(), thin().toarray())
-
-    def test_products(self):
-        X, other = thin().toarray(), thin(1, (20, 9))
-        right = np.random.default_rng(0).standard_normal((60, 3))
-        np.testing.assert_allclose((self.rows().T @ torch.from_numpy(right)).numpy(), X.T @ right)
-        there = SparseRows.from_scipy(other, torch.device("cpu"))
-        np.testing.assert_allclose((self.rows() @ there.T).numpy(), X @ other.toarray().T)
-
-    def test_products_of_two_are_made_some_rows_at_a_time(self, monkeypatch):
-        monkeypatch.setattr("manyview.engine.sparse_rows._DENSE_ENTRIES", 30)
-        X = thin().toarray()
-        np.testing.assert_allclose((self.rows() @ self.rows().T).numpy(), X @ X.T)
-
-    def test_parts(self):
-        X, places = thin().toarray(), np.array([5, 0, 5])
-        taken = self.rows().take(torch.from_numpy(places))
-        np.testing.assert_array_equal(taken.toarray().numpy(), X[places])
-        np.testing.assert_array_equal(self.rows()[slice(4, 9)].toarray().numpy(), X[4:9])
-
-    def test_an_empty_row_and_no_entries(self):
-        empty = SparseRows.from_scipy(sp.csr_array((3, 4)), torch.device("cpu"))
-        assert not (empty @ torch.ones(4, 2, dtype=torch.float64)).any()
-        assert not (empty.T @ torch.ones(3, 2, dtype=torch.float64)).any()
 
 
 class TestTypes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
@@ -72,7 +72,14 @@ def fit_file(
     sources = [("data", path) for path in sources_of(data)]
     check_targets(sources, targets, written=("--out", "--explain", "--model"), force=force)
     if kept is not None:
-        _check_previous(previous_of(file_place(kept)), sources, targets)
+        before = previous_of(file_place(kept))
+        check_targets(sources, {"--checkpoint": before}, written=(), force=force)
+        for option, path in targets.items():
+            if path is not None and path != STDOUT and file_place(path) == before:
+                raise ValueError(
+                    f"{option} names {path}, where the checkpoint before the last is kept; give "
+                    f"another {option}"
+                )
     dataset = find_dataset(data, classes=classes, id_column=id_column)
     notes = new_console(stderr=True)
     if not quiet:
@@ -116,21 +123,3 @@ def _write_explained(path: Path, model: MMC) -> None:
     most = min(2, model.n_views_)
     found = [entry for order in range(1, most + 1) for entry in model.explain(order, top=EXPLAINED)]
     write_combinations(path, sorted(found, key=lambda entry: entry.cluster), most)
-
-
-def _check_previous(
-    place: Path, sources: Sequence[tuple[str, Path]], targets: Mapping[str, Path | None]
-) -> None:
-    """Raise if the checkpoint before the last would be kept where something else is to be."""
-    for option, path in targets.items():
-        if path is not None and path != STDOUT and file_place(path) == place:
-            raise ValueError(
-                f"{option} names {path}, where the checkpoint before the last is kept; give "
-                f"another {option}"
-            )
-    for what, source in sources:
-        if place.exists() and source.exists() and place.samefile(source):
-            raise ValueError(
-                f"the checkpoint before the last would replace the {what} {source}; give another "
-                "--checkpoint"
-            )

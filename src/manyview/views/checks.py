@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from manyview.exceptions import ViewWarning
 from manyview.views.container import Array, Views, listed
 from manyview.views.places import place_of, value_range
-from manyview.views.tensors import tensor_has_equal_rows, tensor_not_finite
+from manyview.views.tensors import is_dense_tensor, tensor_not_finite
 from manyview.warn import warn_user
 
 __all__ = [
@@ -237,9 +237,8 @@ def has_equal_rows(array: Array, here: npt.NDArray[np.bool_] | None = None) -> b
     here : ndarray of bool, optional
         Which samples have it; by default all.
     """
-    if place_of(array) == "torch":
-        return tensor_has_equal_rows(array, here)
-    if place_of(array) != "numpy":
+    place = place_of(array)
+    if place == "dask" or (place == "torch" and not is_dense_tensor(array)):
         return False
     there = None if here is None else np.flatnonzero(here)
     count = array.shape[0] if there is None else there.size

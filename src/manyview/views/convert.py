@@ -91,8 +91,9 @@ def as_views(
         mask = present_in_order(present, gathered, first_index(views))
         if gathered.present is not None:
             # rows that a MuData object or Views lack are no rows, whatever the caller says of them
-            given, before = check_present(mask, gathered), check_present(gathered.present, gathered)
-            mask = mask if before is None else before if given is None else given & before
+            both = (check_present(each, gathered) for each in (mask, gathered.present))
+            if known := [each for each in both if each is not None]:
+                mask = np.logical_and.reduce(known)
         gathered = replace(gathered, present=mask, checked=False)
     checked = gathered if gathered.checked else _checked(gathered, warn)
     if checked.n_samples < min_samples:

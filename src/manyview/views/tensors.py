@@ -15,14 +15,13 @@ import numpy.typing as npt
 __all__ = [
     "as_tensor_view",
     "blanked_tensor",
+    "is_dense_tensor",
     "tensor_dtype",
-    "tensor_has_equal_rows",
     "tensor_not_finite",
     "tensor_range",
     "tensor_rows",
 ]
 
-_BYTES_LOOKED_AT = 1 << 24  # at a time
 _TYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 
 
@@ -35,6 +34,11 @@ def tensor_dtype(tensor: Any) -> np.dtype[Any]:
     if name == "bfloat16":
         return np.dtype(np.float32)
     return np.dtype(name if name in _TYPES else object)
+
+
+def is_dense_tensor(tensor: Any) -> bool:
+    """Return whether a tensor holds all of its entries."""
+    return str(tensor.layout) == "torch.strided"
 
 
 def as_tensor_view(name: str, tensor: Any) -> Any:
@@ -88,7 +92,7 @@ def _csr(name: str, tensor: Any, layout: str) -> Any:
 
 def tensor_range(tensor: Any) -> tuple[float, float]:
     """Return the least and the largest entry, both NaN where one is; zeros of sparse ones count."""
-    dense = str(tensor.layout) == "torch.strided"
+    dense = is_dense_tensor(tensor)
     values = tensor.detach() if dense else tensor.detach().values()
     if values.numel() == 0:
         return 0.0, 0.0
@@ -102,46 +106,20 @@ def tensor_not_finite(tensor: Any) -> tuple[tuple[int, int], float]:
     """Return the place of the first entry that is not finite, and the entry; there is one."""
     import torch
 
-    if str(tensor.layout) != "torch.strided":
+    if not is_dense_tensor(tensor):
         at = int((~tensor.values().isfinite()).nonzero()[0])
         row = int(torch.searchsorted(tensor.crow_indices(), at, right=True)) - 1
         return (row, int(tensor.col_indices()[at])), float(tensor.values()[at])
-    step = _rows_looked_at(tensor)
-    for begin in range(0, tensor.shape[0], step):
-        bad = (~tensor[begin : begin + step].isfinite()).nonzero()
-        if len(bad) > 0:
-            row, column = begin + int(bad[0, 0]), int(bad[0, 1])
-            return (row, column), float(tensor[row, column])
-    raise AssertionError("no such entry")
-
-
-def tensor_has_equal_rows(tensor: Any, here: npt.NDArray[np.bool_] | None) -> bool:
-    """Return whether every row of a dense tensor that is here is the same; False of sparse ones."""
-    import torch
-
-    if str(tensor.layout) != "torch.strided":
-        return False  # taken, not known
-    there = None if here is None else torch.from_numpy(np.flatnonzero(here)).to(tensor.device)
-    count = int(tensor.shape[0]) if there is None else int(there.numel())
-
-    def rows(begin: int, end: int) -> Any:
-        return tensor[begin:end] if there is None else tensor[there[begin:end]]
-
-    if count < 2:
-        return True
-    # rows differ early or, if at all, late
-    step, first = _rows_looked_at(tensor), rows(0, 1)
-    parts = ((0, 2), *((begin, begin + step) for begin in range(0, count, step)))
-    return all(bool((rows(*bounds) == first).all()) for bounds in parts)
-
-
-def _rows_looked_at(tensor: Any) -> int:
-    return max(1, int(_BYTES_LOOKED_AT // max(1, tensor.shape[1] * tensor.element_size())))
+    # by the bounds of each row, as a mask of all entries may be too large for the device
+    low, high = tensor.aminmax(dim=1)
+    row = int((~(low.isfinite() & high.isfinite())).nonzero()[0])
+    column = int((~tensor[row].isfinite()).nonzero()[0])
+    return (row, column), float(tensor[row, column])
 
 
 def tensor_rows(tensor: Any, index: Any) -> Any:
     """Return some rows of a tensor, dense or in CSR layout."""
-    if str(tensor.layout) == "torch.strided":
+    if is_dense_tensor(tensor):
         return tensor[index]
     import torch
 
@@ -163,7 +141,7 @@ def blanked_tensor(
     import torch
 
     lacking = torch.from_numpy(~here).to(tensor.device)
-    if str(tensor.layout) == "torch.strided":
+    if is_dense_tensor(tensor):
         if is_harmless(tensor[lacking]):
             return tensor
         return torch.where(lacking[:, None], tensor.new_zeros(()), tensor)
