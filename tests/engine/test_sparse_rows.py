@@ -7,7 +7,8 @@ SparseRows = pytest.importorskip("manyview.engine.sparse_rows").SparseRows
 
 
 def thin(n=60, seed=0):
-    return sp.random_array((n, 9), density=0.4, format="csr", rng=np.random.default_rng(seed))
+    rng = np.random.default_rng(seed)
+    return sp.csr_array(rng.standard_normal((n, 9)) * (rng.random((n, 9)) < 0.4))
 
 
 def rows():

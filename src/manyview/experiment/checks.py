@@ -44,10 +44,11 @@ def check_datasets(datasets: Sequence[Dataset]) -> None:
 
 def check_options(
     repeats: int,
-    tuning_repeats: int,
     preprocessings: Sequence[str],
     n_jobs: int | None,
     limits: Limits,
+    *,
+    tuning_repeats: int = 1,
 ) -> None:
     """Raise unless there are runs to do, in ways that are known and can be kept to."""
     if n_jobs is not None and n_jobs < 1:

@@ -97,7 +97,7 @@ def compare(
     limits, listener = limits or Limits(), listener or Listener()
     check_datasets(datasets)
     check_methods(methods)
-    check_options(repeats, tuning_repeats, preprocessings, n_jobs, limits)
+    check_options(repeats, preprocessings, n_jobs, limits, tuning_repeats=tuning_repeats)
     cells = cells_of(methods, datasets, preprocessings)
     plan = Plan(cells, repeats, tuning_repeats if tune else 0)
     by_name = {dataset.name: dataset for dataset in datasets}

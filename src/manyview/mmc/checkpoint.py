@@ -237,12 +237,10 @@ def _rows_digest(view: RowView) -> str:
     """
     found = hashlib.sha256()
     x: Any = view.x if sp.issparse(view.x) else to_numpy(view.x)
-    lacking = view.lacking
-    unknown = np.zeros(x.shape[0], bool) if lacking is None else to_numpy(lacking)
+    lacking = None if view.lacking is None else to_numpy(view.lacking)
     for n in range(x.shape[0]):
         row = x[[n]].toarray()[0] if sp.issparse(x) else x[n]
-        row = np.zeros_like(row) if unknown[n] else row
-        there = np.flatnonzero(row)
+        there = np.flatnonzero(row if lacking is None else row * ~lacking[n])
         found.update(there.astype("<i8").tobytes())
         found.update(row[there].astype("<f8").tobytes())
         found.update(b".")

@@ -101,7 +101,7 @@ def reproduce(
     Reproduced
     """
     check_datasets(datasets)
-    check_options(repeats, repeats, preprocessings, n_jobs, limits)
+    check_options(repeats, preprocessings, n_jobs, limits)
     folder.mkdir(parents=True, exist_ok=True)
     methods = list(METHODS.values())
     names = {dataset.name for dataset in datasets}
