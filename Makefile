@@ -3,11 +3,12 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench mvlearn clean help
+.PHONY: demo test test-all lint bench mvlearn clean help
 
 help:
 	@echo "make demo     cluster the embedded digits, and print how well"
-	@echo "make test     run all tests; MANYVIEW_DATA=FOLDER adds those on real data"
+	@echo "make test     run the quick tests; MANYVIEW_DATA=FOLDER adds those on real data"
+	@echo "make test-all run all tests, also those marked slow"
 	@echo "make lint     ruff, mypy --strict, import contract"
 	@echo "make bench    measure speed as ratios; writes benchmarks/results/"
 	@echo "make mvlearn  install what one of the measurements compares with, apart from the rest"
@@ -17,6 +18,9 @@ demo: $(VENV)/app.done
 	$(BIN)/manyview demo
 
 test: $(VENV)/dev.done
+	$(BIN)/python -m pytest -m "not slow"
+
+test-all: $(VENV)/dev.done
 	$(BIN)/python -m pytest
 
 lint: $(VENV)/dev.done

@@ -38,11 +38,11 @@ from benchmarks.variants import (
     StartAlone,
 )
 from manyview import MMC, as_views
-from manyview.atomic import whole_file
-from manyview.cli.live import shown_progress
+from manyview.cli.console import shown_progress
 from manyview.cli.named_data import find_dataset
 from manyview.datasets import Dataset, make_views
 from manyview.experiment import METHODS, REFERENCES, Limits, Method, ResultsFile, Run, compare
+from manyview.storage import whole_file
 
 HELD_OUT = 0.3
 SIGN_NOISE = 0.3

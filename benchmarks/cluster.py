@@ -29,7 +29,7 @@ from sklearn.exceptions import ConvergenceWarning
 from benchmarks.__main__ import _line
 from benchmarks.measure import Measurement, add_parts
 from manyview import MMC
-from manyview.engine.dask_run import Cluster
+from manyview.engine.dask_tasks import Cluster
 
 N_CLUSTERS = 5
 RANK = 20

@@ -33,8 +33,11 @@ from benchmarks.measure import Measurement, add_parts, data_dir
 from manyview import MMC, as_views
 from manyview.engine import arrays
 from manyview.engine.torch import TorchEngine
-from manyview.mmc import candidate, estimator, init, start
-from manyview.mmc.model import normal_kernel
+from manyview.mmc import estimator
+from manyview.mmc import initial as init
+from manyview.mmc import initial as start
+from manyview.mmc import solver as candidate
+from manyview.mmc.objective import normal_kernel
 
 RANK = 32
 CLUSTERS = 10

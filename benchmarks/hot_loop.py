@@ -12,7 +12,7 @@ from benchmarks.measure import Measurement, data_dir, side_by_side
 from manyview import as_views
 from manyview.datasets import read_views
 from manyview.engine import LocalEngine
-from manyview.mmc.model import normal_kernel
+from manyview.mmc.objective import normal_kernel
 
 RANK = 20
 BOUND = 1.25

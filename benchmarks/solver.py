@@ -18,14 +18,13 @@ from benchmarks.measure import Measurement, data_dir
 from manyview import Views
 from manyview.datasets import load_digits_views, read_views
 from manyview.engine import LocalEngine
-from manyview.linalg.cg import conjugate_gradients
+from manyview.graph.estimator import graph_start
+from manyview.linalg.solvers import conjugate_gradients
 from manyview.mmc import updates
-from manyview.mmc.discrete import DiscreteIndicator
-from manyview.mmc.fit import begin, carry_on
-from manyview.mmc.init import graph_start
-from manyview.mmc.initial_factors import start_factors
-from manyview.mmc.penalty import RowSparse
-from manyview.mmc.problem import Problem
+from manyview.mmc.indicator import DiscreteIndicator
+from manyview.mmc.initial import start_factors
+from manyview.mmc.objective import RowSparse
+from manyview.mmc.solver import Problem, begin, carry_on
 
 SWEEPS = 150
 DEFAULT = "mean, variance and penalty; by gain"

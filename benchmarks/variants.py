@@ -15,11 +15,10 @@ import scipy.sparse as sp
 from sklearn.linear_model import RidgeClassifier
 
 from manyview import MMC, Views, as_views
-from manyview.baselines.scaling import beside, scaled_arrays
+from manyview.baselines.common import beside, scaled_arrays
 from manyview.engine import engine_for
-from manyview.mmc.defaults import default_gamma, default_rank
-from manyview.mmc.penalty import penalty_named
-from manyview.mmc.start import Start
+from manyview.mmc.initial import Start
+from manyview.mmc.objective import default_gamma, default_rank, penalty_named
 
 Labels = npt.NDArray[np.intp]
 

@@ -14,11 +14,9 @@ from benchmarks.measure import Measurement, data_dir
 from manyview import as_views
 from manyview.datasets import make_views, read_views
 from manyview.engine import LocalEngine
-from manyview.mmc.fit import begin, carry_on
-from manyview.mmc.model import Factors, project_all
-from manyview.mmc.orthogonal import OrthogonalIndicator
-from manyview.mmc.penalty import RowSparse
-from manyview.mmc.problem import Problem
+from manyview.mmc.indicator import OrthogonalIndicator
+from manyview.mmc.objective import Factors, RowSparse, project_all
+from manyview.mmc.solver import Problem, begin, carry_on
 
 GAMMA = 0.01
 RANK = 20

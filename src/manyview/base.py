@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils._set_output import _get_output_config
 from sklearn.utils.validation import check_is_fitted
 
-from manyview.progress import ProgressBar
+from manyview.iterate import ProgressBar
 from manyview.views import (
     Views,
     as_views,

@@ -6,9 +6,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from manyview.baselines import AMGL
-from manyview.baselines import eigenvectors as eigen
 from manyview.baselines.graphs import normalized_laplacian, pkn_graph
 from manyview.datasets import read_views
+from manyview.linalg import eigen
 from manyview.linalg.partition import cluster_rows
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 

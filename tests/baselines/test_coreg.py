@@ -7,9 +7,9 @@ from sklearn.metrics import adjusted_rand_score
 
 from manyview.baselines import CoRegSC
 from manyview.baselines import coreg as module
-from manyview.baselines import eigenvectors as eigen
 from manyview.baselines.graphs import rbf_kernel
 from manyview.datasets import read_views
+from manyview.linalg import eigen
 from manyview.linalg.partition import cluster_rows
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 

@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from manyview import as_views
-from manyview.baselines.kctd import KCTD
-from manyview.baselines.kernel_decomposition import (
+from manyview.baselines.kctd import (
+    KCTD,
     decompose_admm,
     decompose_lbfgs,
     misfit_and_slope,

@@ -6,8 +6,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from manyview.baselines import multinmf as module
+from manyview.baselines.common import share_of
 from manyview.baselines.multinmf import MultiNMF
-from manyview.baselines.shares import share_of
 from manyview.datasets import read_views
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 

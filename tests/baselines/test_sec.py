@@ -8,12 +8,11 @@ from sklearn.metrics import adjusted_rand_score
 
 from manyview import as_views
 from manyview.baselines import SEC
-from manyview.baselines import eigenvectors as eigen
 from manyview.baselines import sec as module
+from manyview.baselines.common import beside, rotate_to_labels
 from manyview.baselines.graphs import knn_graph, normalized_laplacian
-from manyview.baselines.rotation import rotate_to_labels
-from manyview.baselines.scaling import beside
 from manyview.datasets import read_views
+from manyview.linalg import eigen
 from manyview.linalg.partition import cluster_rows
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 

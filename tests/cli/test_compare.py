@@ -15,7 +15,7 @@ import pytest
 from typer.testing import CliRunner
 
 from manyview import as_views
-from manyview.cli import live
+from manyview.cli import console as live
 from manyview.cli.app import app
 from manyview.cli.compare import methods_named
 from manyview.datasets import make_views, write_views

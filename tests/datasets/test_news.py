@@ -163,7 +163,7 @@ def test_the_real_archive_is_the_native_file(data_dir, tmp_path):
 
 @pytest.mark.data
 def test_the_real_archive_with_all_stories(data_dir):
-    from manyview.datasets.three_sources import read_three_sources
+    from manyview.datasets.news import read_three_sources
 
     parsed = read_three_sources(data_dir / "3sources_raw", samples="all")
     native = read_views(data_dir / "3sources_all416_incomplete.npz")

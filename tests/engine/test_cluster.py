@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster, wait
 
 from manyview import as_views
-from manyview.engine import recycled
+from manyview.engine import dask_tasks as recycled
 from manyview.engine.dask import DaskEngine
 
 from .test_every_engine import assert_same, fitted, made

@@ -11,10 +11,8 @@ import scipy.sparse as sp
 from manyview import MMC, as_views
 from manyview.engine.block import add_sums
 from manyview.engine.dask import DaskEngine
-from manyview.engine.dask_graph import GraphOfCall
-from manyview.engine.dask_run import Here
-from manyview.engine.dask_sources import Recipe
-from manyview.engine.dask_tasks import Part, Plan, Step, worked
+from manyview.engine.dask_rows import Recipe
+from manyview.engine.dask_tasks import GraphOfCall, Here, Part, Plan, Step, worked
 
 from .test_every_engine import assert_same, fitted, made
 

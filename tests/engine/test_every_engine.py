@@ -12,7 +12,9 @@ from manyview import MMC, as_views
 from manyview.datasets import make_views
 from manyview.engine import engine_for
 from manyview.engine.arrays import namespace, to_numpy
-from manyview.mmc import init, landmarks, start
+from manyview.graph import estimator as init
+from manyview.graph import spectral as landmarks
+from manyview.mmc import initial as start
 
 from .places import PLACES, fetched
 

@@ -111,7 +111,7 @@ LIMITED = """
     from manyview import MMC
     from manyview.datasets import make_views
     from manyview.engine import local
-    from manyview.mmc import init
+    from manyview.mmc import graph_init as init
 
     folder, headroom = sys.argv[1], int(sys.argv[2])
     init.N_LANDMARKS, local._BLOCK_BYTES = 200, 1 << 20
@@ -156,7 +156,7 @@ def test_a_fit_of_four_times_the_memory_it_may_take(tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
     limit_bites, labels, objective, predicted = json.loads(done.stdout)
     assert limit_bites
-    monkeypatch.setattr("manyview.mmc.init.N_LANDMARKS", 200)
+    monkeypatch.setattr("manyview.graph.estimator.N_LANDMARKS", 200)
     monkeypatch.setattr("manyview.engine.local._BLOCK_BYTES", 1 << 20)
     with threadpool_limits(1):  # as there: a product rounds by how many threads share it
         expected = fitted(views, max_iter=2, n_jobs=1)

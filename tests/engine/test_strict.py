@@ -18,10 +18,13 @@ from manyview.engine.arrays import (
     picked,
     scattered,
     to_numpy,
+    uniform_of_rows,
     with_rows_at,
 )
-from manyview.linalg.hashing import uniform_of_rows
-from manyview.mmc import estimator, init, kmeans, landmarks
+from manyview.graph import estimator as init
+from manyview.graph import kmeans
+from manyview.graph import spectral as landmarks
+from manyview.mmc import estimator
 
 strict = pytest.importorskip("array_api_strict")
 

@@ -14,9 +14,9 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from manyview import MMC, SEC, as_views
 from manyview.datasets import make_views
 from manyview.engine import LocalEngine, arrays
-from manyview.linalg.cg import conjugate_gradients
+from manyview.graph import estimator as init
+from manyview.linalg.solvers import conjugate_gradients
 from manyview.linalg.threads import blas_threads
-from manyview.mmc import init
 
 from .places import PLACES, fetched
 
@@ -466,3 +466,50 @@ def test_beside_a_device_the_host_has_few_threads(device, threads):
 def test_importing_manyview_imports_no_torch():
     code = "import sys, manyview; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+torch_sparse_rows = pytest.importorskip("torch")
+SparseRows = pytest.importorskip("manyview.engine.torch").SparseRows
+
+
+def thin_sparse_rows(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    return sp.csr_array(rng.standard_normal((n, 9)) * (rng.random((n, 9)) < 0.4))
+
+
+def rows():
+    return SparseRows.from_scipy(thin_sparse_rows(), torch_sparse_rows.device("cpu"))
+
+
+def test_there_and_back():
+    assert (rows().to_scipy() != thin_sparse_rows()).nnz == 0
+    np.testing.assert_array_equal(rows().toarray().numpy(), thin_sparse_rows().toarray())
+
+
+def test_products():
+    X, other = thin_sparse_rows().toarray(), thin_sparse_rows(20, seed=1)
+    right = np.random.default_rng(0).standard_normal((60, 3))
+    np.testing.assert_allclose(
+        (rows().T @ torch_sparse_rows.from_numpy(right)).numpy(), X.T @ right
+    )
+    there = SparseRows.from_scipy(other, torch_sparse_rows.device("cpu"))
+    np.testing.assert_allclose((rows() @ there.T).numpy(), X @ other.toarray().T)
+
+
+def test_products_of_two_are_made_some_rows_at_a_time(monkeypatch):
+    monkeypatch.setattr("manyview.engine.torch._DENSE_ENTRIES", 30)
+    X = thin_sparse_rows().toarray()
+    np.testing.assert_allclose((rows() @ rows().T).numpy(), X @ X.T)
+
+
+def test_parts():
+    X, places = thin_sparse_rows().toarray(), np.array([5, 0, 5])
+    taken = rows().take(torch_sparse_rows.from_numpy(places))
+    np.testing.assert_array_equal(taken.toarray().numpy(), X[places])
+    np.testing.assert_array_equal(rows()[slice(4, 9)].toarray().numpy(), X[4:9])
+
+
+def test_an_empty_row_and_no_entries():
+    empty = SparseRows.from_scipy(sp.csr_array((3, 4)), torch_sparse_rows.device("cpu"))
+    assert not (empty @ torch_sparse_rows.ones(4, 2, dtype=torch_sparse_rows.float64)).any()
+    assert not (empty.T @ torch_sparse_rows.ones(3, 2, dtype=torch_sparse_rows.float64)).any()

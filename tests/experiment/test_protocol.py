@@ -3,10 +3,12 @@ import warnings
 import numpy as np
 import pytest
 
+from manyview import AMGL, RMKMC
 from manyview.datasets import Dataset, make_views
 from manyview.exceptions import NotEnoughMemoryError
-from manyview.experiment import METHODS, Listener, Method, ResultsFile, compare, summarise
-from manyview.experiment.tasks import Task, perform
+from manyview.experiment import METHODS, Limits, Listener, Method, ResultsFile, compare, summarise
+from manyview.experiment.protocol import TUNING_SEED, Plan, cells_of
+from manyview.experiment.workers import Task, perform
 
 EASY = make_views(60, 3, (6, 5), random_state=0)
 DATA = Dataset(EASY.views, EASY.y, name="easy")
@@ -264,3 +266,83 @@ def test_runs_of_a_file_that_does_not_say_how_many_samples_they_are_of(tmp_path)
             (row,) = summarise(compare([METHODS["RMKMC"]], [fox], repeats=1, results=results))
         assert row.published is None  # another set of that name
         file.write_text(file.read_text().replace('"n_samples": 60, ', ""))
+
+
+EASY_TEST_CHECKS = make_views(60, 3, (6, 5), random_state=0)
+DATA_TEST_CHECKS = Dataset(EASY_TEST_CHECKS.views, EASY_TEST_CHECKS.y, name="easy")
+METHOD_TEST_CHECKS = Method("RMKMC", RMKMC)
+
+
+def test_what_is_no_method_or_data_set_is_told():
+    for methods, datasets, message in (
+        (["SEC"], [DATA_TEST_CHECKS], "'SEC' is no method"),
+        ([METHOD_TEST_CHECKS], DATA_TEST_CHECKS, "expected a list of them"),
+        (
+            [METHOD_TEST_CHECKS],
+            [DATA_TEST_CHECKS.views],
+            "received Views; expected a list of Dataset",
+        ),
+    ):
+        with pytest.raises(TypeError, match=message):
+            compare(methods, datasets)
+
+
+def test_repeats_and_classes_are_needed():
+    for repeats in (0, 1.5, "2"):
+        with pytest.raises(ValueError, match=f"^repeats={repeats!r}; expected a whole number of"):
+            compare([], [DATA_TEST_CHECKS], repeats=repeats)
+    with pytest.raises(ValueError, match="tuning_repeats=0; expected a whole number"):
+        compare([], [DATA_TEST_CHECKS], repeats=1, tuning_repeats=0)
+    with pytest.raises(ValueError, match="data set 'bare' has no classes"):
+        compare([], [Dataset(EASY_TEST_CHECKS.views, None, name="bare")], repeats=1)
+    with pytest.raises(ValueError, match="two data sets are called 'easy'"):
+        compare([], [DATA_TEST_CHECKS, DATA_TEST_CHECKS], repeats=1)
+    with pytest.raises(ValueError, match="two methods are called 'RMKMC'"):
+        compare([METHOD_TEST_CHECKS, METHOD_TEST_CHECKS], [DATA_TEST_CHECKS], repeats=1)
+    with pytest.raises(ValueError, match="n_jobs=-1; expected at least 1"):
+        compare([METHOD_TEST_CHECKS], [DATA_TEST_CHECKS], repeats=1, n_jobs=-1)
+    with pytest.raises(ValueError, match="no scaling 'cubes'"):
+        compare([METHOD_TEST_CHECKS], [DATA_TEST_CHECKS], repeats=1, preprocessings=("cubes",))
+
+
+def test_limits_want_processes():
+    with pytest.raises(ValueError, match="limits with n_jobs=None: a run in this process"):
+        compare([METHOD_TEST_CHECKS], [DATA_TEST_CHECKS], repeats=1, limits=Limits(seconds=1.0))
+    assert compare([METHOD_TEST_CHECKS], [DATA_TEST_CHECKS], repeats=1, limits=Limits())[0].scores
+
+
+MADE = make_views(60, 3, (6, 5), random_state=0)
+DATA_TEST_PLAN = Dataset(MADE.views, MADE.y, name="made")
+GRID_TEST_PLAN = ({"exponent": 1.5}, {"exponent": 2.0})
+METHODS_TEST_PLAN = [Method("RMKMC", RMKMC, grid=GRID_TEST_PLAN), Method("AMGL", AMGL)]
+
+
+@pytest.mark.parametrize("repeats", [1, TUNING_SEED, TUNING_SEED + 5])
+def test_no_seed_is_both_tuned_by_and_reported(repeats):
+    plan = Plan((), repeats, 3)
+    assert len(plan.tuning_seeds) == 3
+    assert not set(plan.seeds) & set(plan.tuning_seeds)
+
+
+def test_what_can_be_told_beforehand():
+    cells = cells_of(METHODS_TEST_PLAN, [DATA_TEST_PLAN], ("default", "none", "rows"))
+    assert [(cell.name, cell.preprocessing) for cell in cells] == [
+        ("RMKMC", "default"),  # not scaled by itself
+        ("RMKMC", "rows"),
+        ("AMGL", "default"),
+        ("AMGL", "rows"),
+    ]
+    plan = Plan(cells, 5, 2)
+    assert [cell.name for cell in plan.tunable] == ["RMKMC", "RMKMC"]
+    runs = [run for task in plan.tasks() for run in task.runs()]
+    assert [run.protocol for run in runs] == 4 * 5 * ["default"] + 2 * 2 * 2 * ["selection"]
+    assert len({run.key for run in runs}) == len(runs)
+
+
+def test_without_seeds_to_tune_by_nothing_is_tuned():
+    assert Plan(cells_of(METHODS_TEST_PLAN, [DATA_TEST_PLAN], ("default",)), 5, 0).tunable == []
+
+
+def test_a_fit_that_serves_all_seeds_is_one_task():
+    plan = Plan(cells_of(METHODS_TEST_PLAN, [DATA_TEST_PLAN], ("default",)), 5, 0)
+    assert [task.seeds for task in plan.tasks()] == [*((n,) for n in range(5)), (0, 1, 2, 3, 4)]

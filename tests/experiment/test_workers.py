@@ -1,4 +1,6 @@
 import multiprocessing
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -16,11 +18,13 @@ from manyview.experiment import (
     Listener,
     Method,
     ResultsFile,
+    Run,
     Task,
     compare,
     summarise,
     workers,
 )
+from manyview.experiment.workers import handlers_held, interrupts_held
 
 EASY = make_views(60, 3, (6, 5), random_state=0)
 DATA = Dataset(EASY.views, EASY.y, name="easy")
@@ -194,3 +198,99 @@ def test_processes_that_cannot_be_started_again_leave_none_behind(monkeypatch):
     with pytest.raises(OSError, match="no more of them"):
         compare([SLOW], [LARGE_DATA], repeats=2, n_jobs=2, limits=Limits(seconds=0.5))
     assert not multiprocessing.active_children()
+
+
+RUN = Run("MMC", "easy", 0, "default", {})
+FAILED = replace(RUN, error="view 'a' has negative entries")
+KILLED = replace(RUN, outcome="machine", error="the process ended with code -9")
+
+
+def stopped(**limits):
+    """Return a run that the limit stopped."""
+    return RUN.ended(Limits(**limits).exceeded(1e9, 10**15))
+
+
+def seed_after(run):
+    """Return a run that was not tried, since another seed was stopped."""
+    return replace(RUN, seed=1).ended(run.for_other_seeds)
+
+
+def test_within():
+    assert Limits().exceeded(1e9, 10**15) is None
+    assert Limits(2.0, 1e9).exceeded(1.0, 10**8) is None
+
+
+def test_beyond():
+    late = Limits(seconds=2.0).exceeded(3.0, 0)
+    assert late == ("time_limit", "stopped at the time limit of 2 s", 2.0)
+    large = Limits(bytes=2e9).exceeded(3.0, 3 * 10**9)
+    assert large == ("memory_limit", "stopped at the memory limit of 2 GB", 2e9)
+
+
+@pytest.mark.parametrize(
+    ("limits", "run", "again"),
+    [
+        (Limits(5), stopped(seconds=2), True),
+        (Limits(2), stopped(seconds=2), False),
+        (Limits(5), seed_after(stopped(seconds=2)), True),
+        (Limits(2), seed_after(stopped(seconds=2)), False),
+        (Limits(1), stopped(seconds=2), False),
+        (Limits(bytes=1e9), stopped(seconds=2), True),
+        (Limits(), stopped(bytes=2e9), True),
+        (Limits(bytes=2e9), stopped(bytes=2e9), False),
+        (Limits(), KILLED, True),
+        (Limits(), FAILED, False),
+        (Limits(), RUN, False),
+    ],
+)
+def test_a_failure_is_tried_again_where_it_might_end_otherwise(limits, run, again):
+    assert limits.would_differ(run) is again
+
+
+@pytest.mark.parametrize("limits", [{"seconds": 4 / 3}, {"bytes": 8 * 2**30}])
+def test_a_limit_of_many_digits_does_not_differ_from_itself(limits):
+    run = stopped(**limits)
+    assert not Limits(**limits).would_differ(run)
+    older = {
+        key: run.as_record()[key] for key in run.as_record() if key not in ("outcome", "limit")
+    }
+    assert not Limits(**limits).would_differ(Run.from_record(older))
+
+
+def test_an_interrupt_while_a_process_starts_comes_once_it_has():
+    order = []
+    # whoever runs the tests in the background may have set interrupts aside
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):  # noqa: PT012 - what follows it is what counts
+            with interrupts_held():
+                # to another thread, as one that shows progress, where it is not held back
+                thread = threading.Thread(target=lambda: os.kill(os.getpid(), signal.SIGINT))
+                thread.start()
+                thread.join()
+                order.append("started")
+            order.append("never")
+        assert order == ["started"]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.parametrize("ignored", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_that_is_ignored_hides_no_other(ignored):
+    came = []
+    other = {signal.SIGINT: signal.SIGTERM, signal.SIGTERM: signal.SIGINT}[ignored]
+    before = {
+        ignored: signal.signal(ignored, signal.SIG_IGN),
+        other: signal.signal(other, lambda number, frame: came.append(number)),
+    }
+    try:
+        with handlers_held():
+            signal.raise_signal(ignored)
+            signal.raise_signal(other)
+            assert not came
+        assert came == [other]
+        assert signal.getsignal(ignored) is signal.SIG_IGN
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

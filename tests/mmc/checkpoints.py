@@ -9,8 +9,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from manyview import MMC
 from manyview.datasets import make_views
-from manyview.mmc import fit as sweeps
-from manyview.mmc import sweep as steps
+from manyview.mmc import solver as steps
+from manyview.mmc import solver as sweeps
 
 OPTIONS = {"n_clusters": 3, "random_state": 0, "max_iter": 7, "tol": 0.0, "patience": None}
 

@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 
 from manyview.engine import LocalEngine, local
-from manyview.mmc.model import Factors, Moments, interaction
+from manyview.mmc.objective import Factors, Moments, interaction
 from manyview.views import as_views
 
 

@@ -5,15 +5,12 @@ from contextlib import contextmanager
 import numpy as np
 import pytest
 
-from manyview.mmc import fit as fit_module
-from manyview.mmc import sweep as sweep_module
-from manyview.mmc.discrete import DiscreteIndicator
-from manyview.mmc.fit import begin, carry_on
-from manyview.mmc.initial_factors import start_factors
-from manyview.mmc.model import Moments, interaction, objective
-from manyview.mmc.orthogonal import OrthogonalIndicator
-from manyview.mmc.penalty import Frobenius, RowSparse
-from manyview.mmc.problem import Problem
+from manyview.mmc import solver as fit_module
+from manyview.mmc import solver as sweep_module
+from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator
+from manyview.mmc.initial import start_factors
+from manyview.mmc.objective import Frobenius, Moments, RowSparse, interaction, objective
+from manyview.mmc.solver import Problem, begin, carry_on
 
 INDICATORS = {"discrete": DiscreteIndicator, "orthogonal": OrthogonalIndicator}
 PENALTIES = {"l21": RowSparse, "frobenius": Frobenius}

@@ -12,7 +12,7 @@ from manyview import MMC, as_views
 from manyview.datasets import make_views, read_views
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 from manyview.mmc import estimator as module
-from manyview.mmc import start as begin
+from manyview.mmc import initial as begin
 
 from .estimators import blobs, fitted, warnings_allowed
 from .indicators import indicator_of

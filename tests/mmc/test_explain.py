@@ -14,9 +14,8 @@ from manyview import MMC
 from manyview.datasets import make_views
 from manyview.engine import Scaling
 from manyview.mmc import explain
-from manyview.mmc.model import Factors
-from manyview.mmc.predictor import Predictor
-from manyview.mmc.readout import CentreReadout
+from manyview.mmc.objective import Factors
+from manyview.mmc.prediction import CentreReadout, Predictor
 
 
 @pytest.fixture(scope="module")

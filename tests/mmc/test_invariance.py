@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from manyview import as_views
 from manyview.engine import local
-from manyview.mmc import init as starts
+from manyview.graph import estimator as starts
 
 from .estimators import blobs, fitted
 

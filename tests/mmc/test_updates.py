@@ -4,8 +4,7 @@ import scipy.linalg
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyview.mmc.model import objective
-from manyview.mmc.penalty import Frobenius, RowSparse
+from manyview.mmc.objective import Frobenius, RowSparse, objective
 from manyview.mmc.updates import updated_cluster_factor, updated_view_factor
 
 PENALTIES = [RowSparse(), Frobenius()]

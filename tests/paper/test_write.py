@@ -2,11 +2,14 @@ import csv
 from pathlib import Path
 
 import pytest
+from matplotlib import pyplot as plt
 from typer.testing import CliRunner
 
 from manyview.cli.app import app
 from manyview.datasets import make_views, write_views
-from manyview.experiment import METHODS, read_runs
+from manyview.experiment import METHODS, Run, read_runs, summarise
+from manyview.paper.figures import Files
+from manyview.paper.write import write_significance
 
 
 @pytest.fixture(scope="module")
@@ -108,3 +111,53 @@ def test_without_times_the_rest_is_there(folder, tmp_path):
     made = {path.name for path in (tmp_path / "out").iterdir()}
     assert {"table.md", "table.png", "ranks.csv", "convergence-fox.png"} <= made
     assert not {name for name in made if name.startswith("times")}
+
+
+def test_names_that_differ_have_files_that_differ(tmp_path):
+    files = Files(tmp_path)
+    for name in ("of a b.csv", "of a_b.csv", "of a/b.csv"):
+        files.text(name, name)
+    assert [path.name for path in files.written] == ["of_a_b.csv", "of_a_b-2.csv", "of_a_b-3.csv"]
+    assert [path.read_text() for path in files.written] == [
+        "of a b.csv",
+        "of a_b.csv",
+        "of a/b.csv",
+    ]
+
+
+def test_older_files_are_replaced(tmp_path):
+    for content in ("old", "new"):
+        Files(tmp_path).text("table.md", content)
+    assert [path.read_text() for path in tmp_path.iterdir()] == ["new"]
+
+
+def test_names_are_cut_and_keep_their_suffix(tmp_path):
+    files = Files(tmp_path)
+    files.figure("x" * 300 + ".png", lambda: plt.subplots()[1])
+    (path,) = files.written
+    assert path.suffix == ".png"
+    assert path.stat().st_size > 100
+    assert not plt.get_fignums()
+
+
+def test_a_table_is_quoted_where_it_must_be(tmp_path):
+    files = Files(tmp_path)
+    files.csv("t.csv", ("method", "seconds"), [("MMC, discrete", 0.5)])
+    assert files.written[0].read_text() == 'method,seconds\n"MMC, discrete",0.5\n'
+
+
+def test_a_method_that_fails_ranks_last_and_its_differences_tell_of_fewer_sets(tmp_path):
+    def scored(method, data, value):
+        scores = {} if value is None else {"nmi_geometric": value}
+        error = "stopped" if value is None else ""
+        return Run(method, data, 0, "default", {}, "none", scores, error=error)
+
+    table = {"MMC": [0.8, 0.8, 0.8], "SEC": [0.5, 0.5, 0.5], "SCMV3DT": [0.9, None, None]}
+    runs = [scored(m, d, v) for m, row in table.items() for d, v in zip("pqr", row, strict=True)]
+    write_significance(Files(tmp_path), runs, summarise(runs))
+    with (tmp_path / "ranks.csv").open() as file:
+        ranks = {line["method"]: float(line["mean_rank_nmi"]) for line in csv.DictReader(file)}
+    assert ranks == pytest.approx({"MMC": 4 / 3, "SEC": 7 / 3, "SCMV3DT": 7 / 3})
+    with (tmp_path / "differences.csv").open() as file:
+        sets = {line["other"]: line["n_sets"] for line in csv.DictReader(file)}
+    assert sets == {"SEC": "3", "SCMV3DT": "1"}

@@ -3,10 +3,19 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 
-from manyview.experiment import PUBLISHED, summarise
-from manyview.plotting import plot_comparison
+from manyview.experiment import PUBLISHED, paired_differences, rank_methods, summarise
+from manyview.plotting import (
+    plot_comparison,
+    plot_critical_difference,
+    plot_paired_differences,
+    plot_time_against_quality,
+    plot_time_against_size,
+)
+from manyview.plotting.comparison import _groups
 from manyview.plotting.style import styles_of
 
 
@@ -164,3 +173,285 @@ def test_what_cannot_be_drawn_is_refused(made_runs):
         plot_comparison([{"method": "SEC"}])
     with pytest.raises(TypeError, match="both Row and Run"):
         plot_comparison([*rows, *made_runs(("AMGL",))])
+
+
+GIVEN = {"SEC": (0.2, 0.1, 0.3), "AMGL": (0.02, -0.05, 0.08), "KCTD": (-0.2, -0.3, -0.1)}
+MISSING = ("SEC", "cnn")
+
+
+def lines(ax, what):
+    return [line for line in ax.lines if line.get_gid() == what]
+
+
+def test_dots_and_intervals_are_those_given_first_on_top():
+    ax = plot_paired_differences(GIVEN, xlabel="ACC")
+    dots, intervals = lines(ax, "difference"), lines(ax, "interval")
+    assert [float(dot.get_xdata()[0]) for dot in dots] == [0.2, 0.02, -0.2]
+    assert [tuple(line.get_xdata()) for line in intervals] == [
+        (low, high) for _, low, high in GIVEN.values()
+    ]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == list(GIVEN)
+    assert ax.yaxis_inverted()
+    assert ax.get_xlabel() == "ACC"
+    (zero,) = lines(ax, "zero")
+    assert set(zero.get_xdata()) == {0.0}
+
+
+def test_a_dot_is_full_where_its_interval_leaves_out_zero():
+    dots = lines(plot_paired_differences(GIVEN), "difference")
+    assert [dot.get_markerfacecolor() == "white" for dot in dots] == [False, True, False]
+
+
+@pytest.mark.parametrize("values", [(0.1, 0.2), (0.1, 0.3, 0.2), (0.1, float("nan"), 0.2)])
+def test_what_is_no_interval_is_refused(values):
+    with pytest.raises(ValueError, match=r"differences\['SEC'\] is .*expected a difference"):
+        plot_paired_differences({"SEC": values})
+
+
+def test_nothing_is_refused():
+    with pytest.raises(ValueError, match="differences is empty"):
+        plot_paired_differences({})
+
+
+def test_differences_are_drawn_as_they_are_returned(made_runs):
+    found = paired_differences(made_runs(), "MMC", "acc")
+    ax = plot_paired_differences(found)
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == [each.other for each in found]
+    assert [float(dot.get_xdata()[0]) for dot in lines(ax, "difference")] == [
+        each.mean for each in found
+    ]
+    assert [tuple(line.get_xdata()) for line in lines(ax, "interval")] == [
+        (each.low, each.high) for each in found
+    ]
+    assert ax.get_xlabel() == "MMC less the other"
+    assert plot_paired_differences(found, xlabel="ACC").get_xlabel() == "ACC"
+
+
+def test_one_that_was_run_on_fewer_sets_says_so(made_runs):
+    runs = [run for run in made_runs(("MMC", "SEC", "AMGL")) if (run.method, run.data) != MISSING]
+    ax = plot_paired_differences(paired_differences(runs, "MMC"))
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["SEC (2 of 3 sets)", "AMGL"]
+
+
+def test_what_is_no_difference_is_refused(made_runs):
+    runs = made_runs()
+    with pytest.raises(TypeError, match="holds a Run; expected Difference, as paired_differences"):
+        plot_paired_differences(runs)
+    both = paired_differences(runs, "MMC") + paired_differences(runs, "SEC")
+    with pytest.raises(ValueError, match="has 16 of MMC, SEC; expected those of one method"):
+        plot_paired_differences(both)
+    with pytest.raises(ValueError, match="differences is empty"):
+        plot_paired_differences([])
+
+
+SIZES = [1000, 2000, 4000, 8000]
+
+
+def legend_growth(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_the_legend_has_the_exponents_slowest_first():
+    seconds = {
+        "line": [n / 1000 for n in SIZES],
+        "square": [(n / 1000) ** 2 for n in SIZES],
+        "cube": [(n / 1000) ** 3 if n < 3000 else None for n in SIZES],
+    }
+    ax = plot_time_against_size(SIZES, seconds)
+    assert legend_growth(ax) == ["cube, exponent 3.0", "square, exponent 2.0", "line, exponent 1.0"]
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("samples", "seconds")
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), [1000, 2000])
+    np.testing.assert_array_equal(ax.lines[1].get_ydata(), seconds["square"])
+
+
+@pytest.mark.parametrize("guides", [(1,), (1, 2), (0, 1.5, 3)])
+def test_guides_have_their_slope_and_stay_in_sight(guides):
+    ax = plot_time_against_size(SIZES, {"MMC": [1.0, 2.0, 4.0, 8.0]}, guides=guides)
+    drawn = ax.lines[1:]
+    assert len(drawn) == len(ax.texts) == len(guides)
+    for guide, exponent in zip(drawn, guides, strict=True):
+        x, y = np.log(guide.get_xdata()), np.log(guide.get_ydata())
+        assert np.isclose((y[1] - y[0]) / (x[1] - x[0]), exponent)
+        low, high = ax.get_ylim()
+        assert low <= guide.get_ydata()[0] <= guide.get_ydata()[1] <= high * (1 + 1e-9)
+
+
+def test_a_method_at_one_size_has_no_exponent():
+    ax = plot_time_against_size(SIZES, {"KCTD": [3.0, None, float("nan"), None]})
+    assert legend_growth(ax) == ["KCTD"]
+
+
+def test_what_cannot_be_drawn_is_refused_growth():
+    with pytest.raises(ValueError, match="seconds is empty"):
+        plot_time_against_size(SIZES, {})
+    with pytest.raises(ValueError, match="seconds of 'MMC' has 2 values, sizes has 4"):
+        plot_time_against_size(SIZES, {"MMC": [1.0, 2.0]})
+    with pytest.raises(ValueError, match="'MMC' has no value at any size"):
+        plot_time_against_size(SIZES, {"MMC": [None] * 4})
+    with pytest.raises(ValueError, match=r"'MMC' has -1.0; expected positive times"):
+        plot_time_against_size(SIZES, {"MMC": [1.0, None, -1.0, 2.0]})
+    with pytest.raises(ValueError, match="expected positive numbers"):
+        plot_time_against_size([0, 1], {"MMC": [1.0, 2.0]})
+
+
+def points(ax):
+    return {
+        line.get_label(): (float(line.get_xdata()[0]), float(line.get_ydata()[0]))
+        for line in ax.lines
+        if line.get_marker() not in ("", "None", None)
+    }
+
+
+def test_a_marker_is_the_geometric_mean_of_seconds_and_the_mean_score(made_runs):
+    rows = summarise(made_runs())
+    ax = plot_time_against_quality(rows, "acc")
+    drawn = points(ax)
+    assert len(drawn) == 9
+    for method, (seconds, score) in drawn.items():
+        own = [row for row in rows if row.method == method]
+        assert np.isclose(score, np.mean([row.mean["acc"] for row in own]))
+        assert np.isclose(np.log(seconds), np.mean([np.log(row.seconds) for row in own]))
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "linear")
+    assert ax.get_title() == "mean of 3 data sets"
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("seconds a fit", "ACC")
+
+
+def test_one_data_set_can_be_chosen(made_runs):
+    rows = summarise(made_runs())
+    ax = plot_time_against_quality(rows, data="cnn")
+    (row,) = (row for row in rows if (row.method, row.data) == ("MMC", "cnn"))
+    assert points(ax)["MMC"] == pytest.approx((row.seconds, row.mean["nmi_geometric"]))
+    assert ax.get_title() == "cnn"
+
+
+@pytest.mark.parametrize("protocols", [("default",), ("default", "tuned")])
+def test_labels_cover_neither_each_other_nor_a_marker(made_runs, protocols):
+    ax = plot_time_against_quality(made_runs(protocols=protocols))
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    assert len(boxes) == 9 * len(protocols)
+    for first, second in itertools.combinations(boxes, 2):
+        assert not first.overlaps(second)
+    for point in ax.transData.transform(list(points(ax).values())):
+        assert not any(box.contains(*point) for box in boxes)
+    frame = ax.get_window_extent()
+    assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in boxes)
+
+
+def test_methods_that_nearly_coincide_are_labelled_apart(made_runs):
+    runs = [
+        run
+        for at, method in enumerate("abcdefgh")
+        for run in made_runs((f"method {method}",), ("fox",), seconds=1 + at / 1000)
+    ]
+    ax = plot_time_against_quality(runs)
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in ax.texts]
+    for first, second in itertools.combinations(boxes, 2):
+        assert not first.overlaps(second)
+
+
+def test_a_method_without_some_score_says_so_and_tuned_ones_are_hollow(made_runs):
+    runs = made_runs(("MMC",), protocols=("default", "tuned")) + made_runs(("KCTD",), ("fox",))
+    runs += made_runs(("AMGL",), scores={}, error="too large")
+    ax = plot_time_against_quality(runs)
+    texts = [text.get_text() for text in ax.texts]
+    assert texts == ["MMC", "MMC, tuned", "KCTD (1 of 3 sets)"]
+    faces = {line.get_label(): line.get_markerfacecolor() for line in ax.lines}
+    assert faces["MMC, tuned with labels"] == "none" != faces["MMC"]
+
+
+def test_what_cannot_be_drawn_is_refused_quality(made_runs):
+    with pytest.raises(ValueError, match="rows is empty"):
+        plot_time_against_quality([])
+    with pytest.raises(ValueError, match="score='f'; the rows have acc, nmi_geometric"):
+        plot_time_against_quality(made_runs(), "f")
+    with pytest.raises(ValueError, match="data='bbc'; the rows have fox, cnn, 3sources"):
+        plot_time_against_quality(made_runs(), data="bbc")
+    with pytest.raises(ValueError, match=r"MMC on 'fox' has seconds=0.0; expected a positive"):
+        plot_time_against_quality(made_runs(("MMC",), seconds=0.0))
+
+
+TWELVE = {f"a rather long name {at}": 1 + 0.9 * at + 0.3 * (at % 2) for at in range(12)}
+
+
+def lines_ranks(ax, what):
+    return [line for line in ax.lines if line.get_gid() == what]
+
+
+def test_methods_stand_at_their_ranks_best_first():
+    ax = plot_critical_difference({"AMGL": 2.9, "MMC": 1.2, "SEC": 1.9}, 0.8)
+    assert [float(line.get_xdata()[0]) for line in lines_ranks(ax, "method")] == [1.2, 1.9, 2.9]
+    assert [text.get_text() for text in ax.texts][1:] == ["MMC  1.20", "SEC  1.90", "2.90  AMGL"]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "2", "3"]
+    assert ax.get_title() == "average rank, 1 is best"
+
+
+def test_the_critical_difference_is_drawn_to_scale():
+    ax = plot_critical_difference(TWELVE, 3.1)
+    (bar,) = lines_ranks(ax, "critical")
+    assert np.isclose(np.ptp(bar.get_xdata()), 3.1)
+    assert ax.texts[0].get_text() == "CD = 3.10"
+
+
+def test_bars_join_those_that_do_not_differ():
+    ax = plot_critical_difference({"a": 1.0, "b": 1.5, "c": 2.4, "d": 4.0}, 1.0)
+    (first, second) = lines_ranks(ax, "group")
+    assert first.get_xdata()[0] < 1.0 < 1.5 < first.get_xdata()[1] < 2.4
+    assert second.get_xdata()[0] < 1.5 < 2.4 < second.get_xdata()[1] < 4.0
+    assert not lines_ranks(plot_critical_difference({"a": 1.0, "b": 2.0}, 1.0), "group")
+
+
+@given(st.lists(st.integers(4, 48), min_size=2, max_size=12), st.integers(1, 40))
+def test_two_methods_share_a_bar_just_where_they_do_not_differ(quarters, difference):
+    ranks = sorted(quarter / 4 for quarter in quarters)
+    groups = _groups(ranks, difference / 4)
+    for first, second in itertools.combinations(range(len(ranks)), 2):
+        joined = any(start <= first and second <= end for start, end in groups)
+        assert joined == (ranks[second] - ranks[first] < difference / 4)
+    for one, other in itertools.permutations(groups, 2):
+        assert not (other[0] <= one[0] and one[1] <= other[1])
+
+
+@pytest.mark.parametrize("difference", [0.5, 3.1, 20.0])
+def test_labels_of_twelve_methods_do_not_touch_and_are_not_cut_off(difference):
+    ax = plot_critical_difference(TWELVE, difference)
+    ax.figure.draw_without_rendering()
+    boxes = [text.get_window_extent() for text in (*ax.texts, *ax.get_xticklabels())]
+    for first, second in itertools.combinations(boxes, 2):
+        assert not first.overlaps(second)
+    frame = ax.figure.bbox
+    assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in boxes)
+    bars, labels = lines_ranks(ax, "group"), lines_ranks(ax, "method")
+    lowest = min((bar.get_ydata()[0] for bar in bars), default=0.0)
+    assert lowest > max(line.get_ydata()[-1] for line in labels)
+
+
+def test_what_cannot_be_drawn_is_refused_ranks():
+    with pytest.raises(ValueError, match="has 1 methods; expected at least 2"):
+        plot_critical_difference({"MMC": 1.0}, 1.0)
+    with pytest.raises(ValueError, match="critical_difference=0; expected a positive"):
+        plot_critical_difference({"MMC": 1.0, "SEC": 2.0}, 0)
+    with pytest.raises(ValueError, match="the least rank is 1"):
+        plot_critical_difference({"MMC": 0.4, "SEC": 2.0}, 1.0)
+    with pytest.raises(ValueError, match="the least rank is 1"):
+        plot_critical_difference({"MMC": 1.0, "SEC": float("nan")}, 1.0)
+
+
+def test_a_ranking_brings_its_critical_difference(made_runs):
+    runs = made_runs()
+    for either in (runs, summarise(runs)):
+        ranking = rank_methods(either, "acc")
+        ax = plot_critical_difference(ranking)
+        drawn = [float(line.get_xdata()[0]) for line in lines_ranks(ax, "method")]
+        assert drawn == list(ranking.ranks.values())
+        assert ax.texts[0].get_text() == f"CD = {ranking.critical_difference:.2f}"
+    assert plot_critical_difference(ranking, 0.5).texts[0].get_text() == "CD = 0.50"
+
+
+def test_what_has_no_ranks_is_refused(made_runs):
+    with pytest.raises(TypeError, match="no critical_difference with it; give one, or a Ranking"):
+        plot_critical_difference({"MMC": 1.0, "SEC": 2.0})
+    with pytest.raises(TypeError, match="is a list; expected a Ranking, as rank_methods returns"):
+        plot_critical_difference(made_runs())

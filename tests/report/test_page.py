@@ -7,11 +7,14 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sklearn.exceptions import NotFittedError
 
-from manyview import AMGL, MMC
+from manyview import AMGL, MMC, __version__
 from manyview.datasets import make_views
 from manyview.report import write_report
+from manyview.report.page import described_sessions, seeds_of, spans
 
 SIX_MB = 6_000_000
 
@@ -228,3 +231,31 @@ def test_many_large_sets_stay_within_the_size(tmp_path, runs_of):
     models = {dataset.name: model for dataset in sets}
     path = write_report(tmp_path / "r.html", runs, sets, models=models)
     assert path.stat().st_size < SIX_MB
+
+
+@given(st.sets(st.integers(0, 60), min_size=1))
+def test_spans_tell_every_number_and_no_other(numbers):
+    told = set()
+    for part in spans(numbers).split(", "):
+        first, _, last = part.partition(" to ")
+        told |= set(range(int(first), int(last or first) + 1))
+    assert told == numbers
+
+
+def test_seeds_are_told_by_data_set(plain, runs_of):
+    runs = runs_of(plain) + runs_of(plain, data="other", seeds=1)
+    assert seeds_of(runs) == [("plain", "0 to 2"), ("other", "0")]
+
+
+def test_without_sessions_this_process_is_told_as_such(plain, runs_of):
+    ((title, facts),) = described_sessions(runs_of(plain), None)
+    assert title == "The process that wrote this page"
+    assert ("manyview", __version__) in facts
+
+
+def test_only_sessions_with_runs_are_told(plain, runs_of):
+    sessions = [{"manyview": "0.1", "libraries": {"numpy": "2"}}, {"manyview": "0.2"}]
+    runs = [replace(run, session=0) for run in runs_of(plain)]
+    ((title, facts),) = described_sessions(runs, sessions)
+    assert title == "Session 1: 6 runs"
+    assert facts == [("manyview", "0.1"), ("libraries", "numpy 2")]

@@ -1,4 +1,9 @@
+import re
 import warnings
+from dataclasses import dataclass
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from types import MappingProxyType
 
 import numpy as np
@@ -6,6 +11,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from manyview import MMC
 from manyview.datasets import make_views
 from manyview.views import Views, as_views, check_scale
 
@@ -334,3 +340,329 @@ class TestPresentAsFrame:
         present.iloc[0, 0] = value
         with pytest.raises(ValueError, match="expected True and False"):
             as_views(self.views, present=present)
+
+
+@dataclass
+class Annotated:
+    X: object
+    obs_names: pd.Index
+    var_names: pd.Index
+    isbacked: bool = False
+
+    @property
+    def shape(self):
+        return self.X.shape
+
+
+@dataclass
+class Modalities:
+    mod: dict
+    obs_names: pd.Index
+    axis: int = 0
+    shape: tuple = (0, 0)
+    var_names: tuple = ()
+    isbacked: bool = False
+
+
+def annotated(samples, width, kind=np.asarray, seed=0):
+    values = np.random.default_rng(seed).random((len(samples), width))
+    return Annotated(
+        kind(values), pd.Index(list(samples)), pd.Index([f"g{d}" for d in range(width)])
+    )
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csc_matrix])
+def test_a_list_has_a_view_of_each(kind):
+    first, second = annotated("abcd", 3, kind), annotated("abcd", 2, seed=1)
+    views = as_views([first, second])
+    np.testing.assert_array_equal(
+        views[0].toarray() if sp.issparse(views[0]) else views[0],
+        first.X.toarray() if sp.issparse(first.X) else first.X,
+    )
+    np.testing.assert_array_equal(views[1], second.X)
+    assert [list(names) for names in views.feature_names] == [["g0", "g1", "g2"], ["g0", "g1"]]
+
+
+def test_samples_of_a_list_must_be_the_same():
+    with pytest.raises(ValueError, match="different indexes: row 1 is 'b' in 'rna' and 'c' in 'p'"):
+        as_views({"rna": annotated("abc", 3), "p": annotated("acb", 3)})
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
+def test_modalities_are_brought_into_one_order(kind):
+    rna, protein = annotated("abcd", 3, kind), annotated("dbe", 2, kind, seed=1)
+    views = as_views(Modalities({"rna": rna, "protein": protein}, pd.Index(list("abcde"))))
+    assert views.names == ("rna", "protein")
+    assert views.present.tolist() == [[1, 0], [1, 1], [1, 0], [1, 1], [0, 1]]
+    dense = [x.toarray() if sp.issparse(x) else x for x in views]
+    given = [np.asarray(sp.csr_array(m.X).toarray()) for m in (rna, protein)]
+    np.testing.assert_array_equal(dense[0], [*given[0], np.zeros(3)])
+    np.testing.assert_array_equal(dense[1], [[0, 0], given[1][1], [0, 0], given[1][0], given[1][2]])
+
+
+def test_modalities_with_all_samples_are_not_copied():
+    rna = annotated("abc", 3)
+    views = as_views(Modalities({"rna": rna, "atac": annotated("abc", 2)}, rna.obs_names))
+    assert views.present is None
+    assert np.shares_memory(views["rna"], rna.X)
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        (annotated("abc", 3), "received a single Annotated of shape (3, 3)"),
+        (Modalities({"rna": annotated("aba", 3)}, pd.Index(list("ab"))), "'a' names several"),
+        (Modalities({"rna": annotated("ab", 3)}, pd.Index(["a"])), "has a sample 'b' that is not"),
+        (Modalities({"rna": annotated("ab", 3)}, pd.Index(list("ab")), axis=1), "axis=1"),
+        (
+            [Modalities({"rna": annotated("ab", 3)}, pd.Index(list("ab")))],
+            "view 'view0' is a MuData object",
+        ),
+        ([Annotated(None, pd.Index(["a"]), pd.Index(["g"]))], "view 'view0' has no X"),
+        ([Annotated(0, pd.Index(["a"]), pd.Index(["g"]), isbacked=True)], ".to_memory()"),
+    ],
+)
+def test_others_are_refused(views, message):
+    with pytest.raises((TypeError, ValueError), match=re.escape(message)):
+        as_views(views)
+
+
+def test_mmc_fits_and_keeps_the_names_of_samples():
+    samples = [f"cell{n}" for n in range(40)]
+    rna, protein = annotated(samples, 6), annotated(samples[5:], 4, seed=1)
+    cells = Modalities({"rna": rna, "protein": protein}, rna.obs_names)
+    model = MMC(2, random_state=0).set_output(transform="pandas").fit(cells)
+    assert model.view_names_ == ["rna", "protein"]
+    assert model.transform(cells).index.tolist() == samples
+
+
+def test_rows_that_are_lacking_stay_so_whatever_present_says():
+    rna, protein = annotated("abcd", 3), annotated("dbe", 2, seed=1)
+    cells = Modalities({"rna": rna, "protein": protein}, pd.Index(list("abcde")))
+    for mask in (np.ones((5, 2)), [[1, 1], [1, 1], [1, 1], [1, 0], [1, 1]]):
+        views = as_views(cells, present=mask)
+        expected = np.array([[1, 0], [1, 1], [1, 0], [1, 1], [0, 1]]) * np.asarray(mask)
+        assert views.present.tolist() == expected.tolist()
+
+
+def test_views_elsewhere_are_not_moved():
+    da = pytest.importorskip("dask.array")
+    rna, protein = annotated("abcd", 3, da.from_array), annotated("dbe", 2, da.from_array)
+    with pytest.raises(TypeError, match="view 'rna' is of dask, and not of all samples"):
+        as_views(Modalities({"rna": rna, "protein": protein}, pd.Index(list("abcde"))))
+    same = Modalities({"rna": rna}, rna.obs_names)
+    assert as_views(same).place == "dask"
+
+
+def test_a_part_of_another_is_read_once():
+    class Counted(Annotated):
+        reads = 0
+
+        def __getattribute__(self, name):
+            if name == "X":
+                Counted.reads += 1
+            return super().__getattribute__(name)
+
+    rna = annotated("abcd", 3)
+    counted = Counted(rna.X, rna.obs_names, rna.var_names)
+    Counted.reads = 0
+    as_views([counted])
+    assert Counted.reads == 1
+
+
+class Kind:
+    def __init__(self, name):
+        self.name = name
+
+    def is_float(self):
+        return self.name.startswith("Float")
+
+    def is_integer(self):
+        return self.name.startswith("Int")
+
+    def __str__(self):
+        return self.name
+
+
+class DataFrame:
+    def __init__(self, columns):
+        self.schema = {name: Kind(kind) for name, (kind, _) in columns.items()}
+        self._values = [values for _, values in columns.values()]
+
+    @property
+    def columns(self):
+        return list(self.schema)
+
+    def to_numpy(self):
+        return np.column_stack(self._values)
+
+
+DataFrame.__module__ = "polars.dataframe.frame"
+
+NUMBERS = {"x": ("Float64", [1.0, 2.5]), "n": ("Int32", [3, 4]), "is": ("Boolean", [True, False])}
+
+
+def test_columns_name_the_features():
+    views = as_views([DataFrame(NUMBERS)])
+    np.testing.assert_array_equal(views[0], [[1.0, 3.0, 1.0], [2.5, 4.0, 0.0]])
+    assert views.feature_names[0].tolist() == ["x", "n", "is"]
+
+
+def test_columns_of_other_kinds_are_refused():
+    frame = DataFrame(NUMBERS | {"when": ("Datetime", [0, 1])})
+    with pytest.raises(ValueError, match=r"1 non-numeric column\(s\): 'when' \(Datetime\)"):
+        as_views([frame])
+
+
+X_TEST_FRAMES = np.random.default_rng(0).random((4, 3))
+
+
+class TestColumnsOfObjects:
+    """What is taken of an array of objects is taken of a frame's, and nothing else."""
+
+    def test_numbers_are_taken_as_from_arrays(self):
+        objects = X_TEST_FRAMES.astype(object)
+        objects[0] = [3, True, Decimal("0.5")]
+        views = as_views([pd.DataFrame(objects, columns=list("abc")), objects])
+        assert views[0].dtype == np.float64
+        np.testing.assert_array_equal(views[0], views[1])
+        assert views.feature_names[0].tolist() == ["a", "b", "c"]
+
+    def test_beside_columns_of_other_kinds_and_the_same_name(self):
+        parts = [
+            pd.Series([1, 2, 3, 4], name="x"),
+            pd.Series(X_TEST_FRAMES[:, 0], dtype=object, name="x"),
+            pd.array([5, 6, 7, None], dtype="Int64"),
+            pd.Series([0, 0, 8, 9], dtype=pd.SparseDtype(np.int64, 0), name="x"),
+            pd.Series([True, False, True, True], dtype=object),
+        ]
+        frame = pd.concat(map(pd.Series, parts), axis=1)
+        expected = np.column_stack(
+            [[1, 2, 3, 4], X_TEST_FRAMES[:, 0], [5, 6, 7, 0], [0, 0, 8, 9], [1, 0, 1, 1]]
+        )
+        (array,) = as_views([frame.iloc[:3]])
+        np.testing.assert_array_equal(array, expected[:3])
+        with pytest.raises(ValueError, match=r"view 'view0' holds NaN at row 3, column '.*'"):
+            as_views([frame])
+
+    def test_the_frame_stays_as_it_is(self):
+        frame = pd.DataFrame(X_TEST_FRAMES).astype(object)
+        before = frame.copy()
+        as_views([frame])
+        pd.testing.assert_frame_equal(frame, before)
+
+    @pytest.mark.parametrize("value", [None, np.nan])
+    def test_what_is_missing_is_found(self, value):
+        frame = pd.DataFrame(X_TEST_FRAMES, columns=list("abc")).astype(object)
+        frame.iloc[2, 1] = value
+        with pytest.raises(ValueError, match="view 'view0' holds NaN at row 2, column 'b'"):
+            as_views([frame])
+        some = as_views(
+            [frame, X_TEST_FRAMES], present=[[True, True]] * 2 + [[False, True]] + [[True, True]]
+        )
+        assert not some[0][2].any()
+
+    @pytest.mark.parametrize(
+        ("value", "shown"),
+        [
+            ("3", "'3'"),
+            (b"3", "b'3'"),
+            (np.datetime64("2020-01-01"), ".*2020.*"),
+            (1j, "1j"),
+            ([3], r"\[3\]"),
+            (pd.NA, "<NA>"),
+            (10**400, "an integer of 1329 bits"),
+        ],
+    )
+    def test_others_are_refused_with_the_column(self, value, shown):
+        frame = pd.DataFrame(X_TEST_FRAMES, columns=list("abc")).astype(object)
+        frame["b"] = pd.Series([0.5, 1, value, 2], dtype=object)
+        message = rf"1 non-numeric column\(s\): 'b' \(object: {shown} at row 2\); expected numbers"
+        with pytest.raises(ValueError, match=message):
+            as_views([frame])
+
+    def test_many_are_counted_and_the_first_named(self):
+        text = pd.DataFrame(np.full((4, 6), "text"), columns=list("abcdef"), dtype=object)
+        frame = pd.concat([pd.DataFrame(X_TEST_FRAMES), text], axis=1)
+        message = (
+            r"6 non-numeric column\(s\): 'a' \(object: 'text' at row 0\), .*'e' \(.*\), \.\.\.;"
+        )
+        with pytest.raises(ValueError, match=message):
+            as_views([frame])
+
+
+def holding(value):
+    array = np.zeros((3, 2), dtype=object)
+    array[1, 0] = value
+    return array
+
+
+@pytest.mark.parametrize(
+    "value", [3, 3.0, True, Fraction(3, 1), Decimal("3"), np.int8(3), np.float16(3), np.bool_(True)]
+)
+def test_numbers_of_any_kind_are_taken(value):
+    (array,) = as_views([holding(value)])
+    assert array.dtype == np.float64
+    np.testing.assert_array_equal(array, [[0, 0], [float(value), 0], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("3.5", "'3.5'"),
+        (np.str_("3.5"), r".*'3.5'.*"),
+        (b"3.5", "b'3.5'"),
+        (bytearray(b"3.5"), r"bytearray\(b'3.5'\)"),
+        (np.datetime64("2020-01-01"), r".*2020-01-01.*"),
+        (np.timedelta64(3, "D"), r".*timedelta64\(3,'D'\)"),
+        (date(2020, 1, 1), r"datetime.date\(2020, 1, 1\)"),
+        (np.complex64(1j), "1j|.*complex64.*"),
+        (np.array([3.0]), r"array\(\[3.*\]\)"),
+        ("long" * 99, "'longlonglong.*"),
+    ],
+)
+def test_others_are_refused_by_their_place(value, shown):
+    message = f"view 'x' holds ({shown}) at row 1, column 0; expected real numbers"
+    with pytest.raises(ValueError, match=message):
+        as_views({"x": holding(value)})
+
+
+def test_none_is_missing():
+    with pytest.raises(ValueError, match="view 'x' holds NaN at row 1, column 0"):
+        as_views({"x": holding(None)})
+    array = holding(None)
+    array[2, 1] = "3.5"
+    with pytest.raises(ValueError, match=r"view 'x' holds '3.5' at row 2, column 1"):
+        as_views({"x": array})
+
+
+@pytest.mark.parametrize(("power", "bits"), [(400, 1329), (5000, 16610)])
+def test_integers_too_large_for_a_float_are_refused(power, bits):
+    with pytest.raises(ValueError, match=f"view 'view0' holds an integer of {bits} bits at row 0"):
+        as_views([[[10**power, 1], [2, 3]]])
+
+
+@pytest.mark.parametrize(
+    ("package", "kind", "message"),
+    [
+        ("polars.lazyframe.frame", "LazyFrame", r"hand over its collect\(\)"),
+        ("pyarrow.lib", "Table", r"hand over its to_pandas\(\)"),
+        ("anndata._core.sparse_dataset", "CSRDataset", r"hand over its to_memory\(\)"),
+        ("zarr.core.array", "Array", r"of zarr on disk, .* dask\.array\.from_zarr"),
+        ("h5py._hl.dataset", "Dataset", r"of h5py on disk, .* dask\.array\.from_array"),
+    ],
+)
+def test_what_holds_a_view_is_told_from_what_is_one(package, kind, message):
+    item = type(kind, (), {"__module__": package, "shape": (3, 2)})()
+    with pytest.raises(TypeError, match=f"view 'view1' is .*{message}"):
+        as_views([np.eye(3), item])
+
+
+def test_of_dask():
+    dask, frames = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
+    import pandas as pd
+
+    with pytest.raises(TypeError, match="from_delayed"):
+        as_views([dask.delayed(np.eye)(3)])
+    with pytest.raises(TypeError, match=r"to_dask_array\(lengths=True\)"):
+        as_views([frames.from_pandas(pd.DataFrame(np.eye(3)), npartitions=1)])

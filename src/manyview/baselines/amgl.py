@@ -11,14 +11,11 @@ import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview._typing import Matrix
-from manyview.baselines.copies import warn_of_copies
-from manyview.baselines.eigenvectors import smallest_eigenvectors
-from manyview.baselines.embedding import EmbeddingClusterer
+from manyview.baselines.common import EmbeddingClusterer, scaled_arrays, warn_of_copies
 from manyview.baselines.graphs import adaptive_graph, nearest_neighbors, normalized_laplacian
-from manyview.baselines.scaling import scaled_arrays
 from manyview.iterate import iterate, warn_if_early
-from manyview.linalg.embedding import unit_rows
-from manyview.linalg.partition import Labels, cluster_rows
+from manyview.linalg.eigen import smallest_eigenvectors
+from manyview.linalg.partition import Labels, cluster_rows, unit_rows
 from manyview.views import has_equal_rows
 
 __all__ = ["AMGL"]

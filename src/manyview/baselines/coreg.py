@@ -10,18 +10,16 @@ import numpy as np
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview._typing import Matrix
-from manyview.baselines.eigenvectors import (
-    largest_eigenvectors,
-    renewed_eigenvectors,
-    symmetric_operator,
+from manyview.baselines.common import (
+    EmbeddingClusterer,
+    refuse_beyond,
+    scaled_arrays,
+    strength_per_view,
 )
-from manyview.baselines.embedding import EmbeddingClusterer
 from manyview.baselines.graphs import rbf_kernel
-from manyview.baselines.memory import refuse_beyond
-from manyview.baselines.per_view import strength_per_view
-from manyview.baselines.scaling import scaled_arrays
 from manyview.iterate import iterate, warn_if_early
-from manyview.linalg.embedding import unit_rows
+from manyview.linalg.eigen import largest_eigenvectors, renewed_eigenvectors, symmetric_operator
+from manyview.linalg.partition import unit_rows
 
 __all__ = ["CoRegSC"]
 

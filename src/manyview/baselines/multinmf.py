@@ -11,12 +11,9 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview._typing import Floats
 from manyview.base import MultiViewClusterer
-from manyview.baselines.per_view import strength_per_view
-from manyview.baselines.scaling import scaled_arrays
-from manyview.baselines.shares import Share, share_of
+from manyview.baselines.common import Share, scaled_arrays, share_of, strength_per_view
 from manyview.iterate import iterate, warn_if_early
-from manyview.linalg.embedding import unit_rows
-from manyview.linalg.partition import Labels, cluster_rows, without_empty
+from manyview.linalg.partition import Labels, cluster_rows, unit_rows, without_empty
 
 __all__ = ["MultiNMF"]
 

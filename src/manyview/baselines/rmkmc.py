@@ -15,7 +15,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview._typing import Floats
 from manyview.base import MultiViewClusterer
-from manyview.baselines.scaling import scaled_arrays
+from manyview.baselines.common import scaled_arrays
 from manyview.iterate import iterate, warn_if_early
 from manyview.linalg.partition import Labels, without_empty
 from manyview.views import Array

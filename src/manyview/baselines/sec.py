@@ -15,14 +15,22 @@ from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview._typing import Matrix
-from manyview.baselines.copies import warn_of_copies
-from manyview.baselines.distances import gram_matrix
-from manyview.baselines.eigenvectors import smallest_eigenvectors
-from manyview.baselines.embedding import EmbeddingClusterer
-from manyview.baselines.graphs import heat_graph, nearest_neighbors, normalized_laplacian
-from manyview.baselines.memory import refuse_beyond
-from manyview.baselines.rotation import rotate_to_labels
-from manyview.baselines.scaling import beside, column_scales, scaled_arrays
+from manyview.baselines.common import (
+    EmbeddingClusterer,
+    beside,
+    column_scales,
+    refuse_beyond,
+    rotate_to_labels,
+    scaled_arrays,
+    warn_of_copies,
+)
+from manyview.baselines.graphs import (
+    gram_matrix,
+    heat_graph,
+    nearest_neighbors,
+    normalized_laplacian,
+)
+from manyview.linalg.eigen import smallest_eigenvectors
 from manyview.linalg.partition import Labels, cluster_rows, without_empty
 from manyview.views import Array
 

@@ -7,7 +7,7 @@ import sys
 __all__ = ["main"]
 
 _EXTRA = ("typer", "click", "rich")
-_INTERRUPTED = 130  # that of manyview.cli.errors, which needs the extra
+_INTERRUPTED = 130  # that of manyview.cli.console, which needs the extra
 
 
 def main() -> None:

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 
 from manyview import MMC, Views
 from manyview.datasets import Dataset
-from manyview.datasets.join import first_few
-from manyview.warn import warn_user
+from manyview.datasets.dataset import first_few
+from manyview.exceptions import warn_user
 
 __all__ = ["as_fitted"]
 

@@ -11,12 +11,17 @@ from pathlib import Path
 from rich.table import Table
 
 from manyview import __version__
-from manyview.atomic import whole_file
-from manyview.cli.errors import InterruptionError
-from manyview.cli.live import shown_progress
+from manyview.cli.console import InterruptionError, shown_progress
 from manyview.cli.named_data import find_dataset
-from manyview.cli.outputs import REPORT_MARK, check_target, refuse_another
-from manyview.cli.tables import new_console, plus_minus, print_parts, table
+from manyview.cli.outputs import (
+    REPORT_MARK,
+    check_target,
+    new_console,
+    plus_minus,
+    print_parts,
+    refuse_another,
+    table,
+)
 from manyview.experiment import (
     METHODS,
     Limits,
@@ -29,6 +34,7 @@ from manyview.experiment import (
     rank_methods,
     summarise,
 )
+from manyview.storage import whole_file
 
 __all__ = ["Outputs", "compare_files", "comparison_table", "methods_named", "told_on_interrupt"]
 

@@ -10,13 +10,15 @@ from time import perf_counter
 from rich.console import Console
 
 from manyview import MMC
-from manyview.cli.outputs import REPORT_MARK, check_target, refuse_another
-from manyview.cli.tables import (
+from manyview.cli.outputs import (
+    REPORT_MARK,
+    check_target,
     described,
     kept_features,
     new_console,
     objective_span,
     print_parts,
+    refuse_another,
     table,
 )
 from manyview.datasets import Dataset, load_digits_views

@@ -1,35 +1,37 @@
-"""``manyview fit``: cluster the samples of a file."""
+"""The commands fit and predict."""
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter
 
-from manyview import MMC, write_model
-from manyview.atomic import file_place
-from manyview.cli.errors import InterruptionError
+from manyview import MMC, read_model, write_model
+from manyview.cli.as_fitted import as_fitted
+from manyview.cli.console import InterruptionError
 from manyview.cli.named_data import find_dataset, sources_of
 from manyview.cli.outputs import (
     STDOUT,
-    check_targets,
-    unoccupied,
-    write_combinations,
-    write_labels,
-)
-from manyview.cli.tables import (
     about_files,
     about_labels,
+    check_targets,
     described,
     facts,
     kept_features,
     new_console,
     objective_span,
     print_parts,
+    unoccupied,
+    write_combinations,
+    write_labels,
 )
-from manyview.mmc.checkpoint_file import previous_of
+from manyview.exceptions import ViewWarning
+from manyview.mmc.checkpoint import previous_of
+from manyview.storage import file_place
 
-__all__ = ["fit_file"]
+__all__ = ["fit_file", "predict_file"]
+
 
 EXPLAINED = 10  # combinations of each order for each cluster
 
@@ -123,3 +125,41 @@ def _write_explained(path: Path, model: MMC) -> None:
     most = min(2, model.n_views_)
     found = [entry for order in range(1, most + 1) for entry in model.explain(order, top=EXPLAINED)]
     write_combinations(path, sorted(found, key=lambda entry: entry.cluster), most)
+
+
+def predict_file(
+    saved: Path,
+    data: str,
+    out: Path,
+    *,
+    force: bool,
+    quiet: bool,
+    classes: str | None = None,
+    id_column: str | None = None,
+) -> None:
+    """Write the clusters that a model finds the samples of a file or set in.
+
+    Parameters
+    ----------
+    saved : Path
+        The file of the model.
+    data, out, force, quiet, classes, id_column
+        As in :func:`manyview.cli.fit.fit_file`.
+    """
+    sources = [("data", path) for path in sources_of(data)]
+    if saved.is_file():
+        sources.append(("model", saved))
+    check_targets(sources, {"--out": out}, written=("--out",), force=force)
+    model = read_model(saved)
+    with warnings.catch_warnings():
+        # samples to come may be alike in a view; of what else there is the fit has told
+        warnings.simplefilter("ignore", ViewWarning)
+        dataset = find_dataset(data, classes=classes, id_column=id_column)
+    if not quiet:
+        new_console(stderr=True).print(described(dataset.name, dataset.views))
+    labels = model.predict(as_fitted(dataset, model))
+    out = unoccupied(out, force=force)
+    write_labels(out, labels, dataset.sample_ids)
+    if not quiet:
+        rows = [*about_labels(labels, model.n_clusters, dataset.y), *about_files({"labels": out})]
+        print_parts(new_console(stderr=out == STDOUT), facts(rows))

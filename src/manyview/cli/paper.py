@@ -8,9 +8,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from manyview.cli.compare import comparison_table, told_on_interrupt
-from manyview.cli.live import shown_progress
+from manyview.cli.console import shown_progress
 from manyview.cli.named_data import find_dataset
-from manyview.cli.tables import new_console, print_parts
+from manyview.cli.outputs import new_console, print_parts
 from manyview.datasets import Dataset, make_views
 from manyview.experiment import Limits, Listener
 from manyview.paper import reproduce

@@ -10,14 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from manyview.datasets.dataset import Dataset
-from manyview.datasets.folder import read_folder
+from manyview.datasets.dataset import SAMPLES, Dataset, check_ids, encode_labels
 from manyview.datasets.h5mu import read_h5mu
-from manyview.datasets.join import SAMPLES, check_ids
-from manyview.datasets.labels import encode_labels
 from manyview.datasets.matlab import read_matlab, write_matlab
 from manyview.datasets.native import read_native, write_native
-from manyview.datasets.tables import SUFFIXES
+from manyview.datasets.tables import SUFFIXES, read_folder
 from manyview.views import as_views, first_index
 
 __all__ = ["read_views", "write_views"]

@@ -15,12 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.atomic import whole_file
-from manyview.datasets.assemble import assemble
-from manyview.datasets.dataset import Dataset
-from manyview.datasets.labels import as_strings
+from manyview.datasets.dataset import Dataset, as_strings, assemble
+from manyview.storage import whole_file
 from manyview.views import Array
-from manyview.views.compressed import check_compressed
+from manyview.views.checks import check_compressed
 
 __all__ = ["read_native", "write_native"]
 

@@ -1,8 +1,7 @@
 """Where the rows live. Two verbs: sum a kernel over row blocks, update their state with one."""
 
-from manyview.engine.base import Engine
+from manyview.engine.base import Engine, engine_for
 from manyview.engine.block import Block, RowView, Sums, Update
-from manyview.engine.choose import engine_for
 from manyview.engine.local import LocalEngine
 from manyview.engine.scaling import Scaling
 from manyview.linalg.threads import blas_threads

@@ -1,4 +1,4 @@
-"""Arrays of any namespace: NumPy's in this process, torch's on a device."""
+"""Array helpers that work on NumPy, SciPy sparse and torch arrays."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any, TypeAlias
 import array_api_compat
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse as sp
+from array_api_compat import array_namespace, is_torch_array
 
 __all__ = [
     "Array",
     "as_dtype",
     "as_dtype_of",
+    "column_sums",
     "in_memory",
     "is_sparse",
     "largest",
@@ -19,11 +22,16 @@ __all__ = [
     "picked",
     "placed_like",
     "product_over_rows",
+    "row_sums",
+    "rows_of_entries",
     "scattered",
+    "times",
     "to_numpy",
+    "uniform_of_rows",
     "weighted_sums",
     "with_rows_at",
 ]
+
 
 Array: TypeAlias = Any
 
@@ -183,3 +191,84 @@ def with_rows_at(places: Array, rows: Array, count: int) -> Array:
         return full
     here = placed_like(np.arange(count)[:, None], rows) == places
     return as_dtype_of(here, rows) @ rows
+
+
+def rows_of_entries(x: Any) -> Array:
+    """Return the row of each entry."""
+    if not sp.issparse(x):
+        return x.rows_of_entries
+    return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
+
+
+def times(x: Any, rows: Array | None, columns: Array | None) -> Any:
+    """Return sparse rows multiplied by a number for each row and one for each column.
+
+    Examples
+    --------
+    >>> x = sp.csr_array([[1.0, 0.0], [2.0, 3.0]])
+    >>> times(x, np.array([1.0, 10.0]), np.array([1.0, 5.0])).toarray()
+    array([[  1.,   0.],
+           [ 20., 150.]])
+    """
+    if not sp.issparse(x):
+        return x.times(rows, columns)
+    data = x.data
+    if rows is not None:
+        data = data * rows[rows_of_entries(x)]
+    if columns is not None:
+        data = data * columns[x.indices]
+    return sp.csr_array((data, x.indices, x.indptr), shape=x.shape)
+
+
+def row_sums(x: Any, values: Array) -> Array:
+    """Return the sums over rows of values that belong to the entries."""
+    if not sp.issparse(x):
+        return x.row_sums(values)
+    return np.bincount(rows_of_entries(x), weights=values, minlength=x.shape[0])
+
+
+def column_sums(x: Any, values: Array) -> Array:
+    """Return the sums over columns of values that belong to the entries."""
+    if not sp.issparse(x):
+        return x.column_sums(values)
+    return np.bincount(x.indices, weights=values, minlength=x.shape[1])
+
+
+def uniform_of_rows(rows: Array, seed: int) -> Array:
+    """Return a number in [0, 1) for each row, which depends on the row and the seed only.
+
+    However rows are put into blocks, each gets the same number: the finaliser of SplitMix64 on
+    the row's place in a sequence whose start the seed decides. Rows are unsigned integers of 64
+    bits, or signed ones as a tensor.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> whole = uniform_of_rows(np.arange(6, dtype=np.uint64), seed=1)
+    >>> bool((uniform_of_rows(np.arange(3, 6, dtype=np.uint64), seed=1) == whole[3:]).all())
+    True
+    """
+    start = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
+    xp = array_namespace(rows)
+    with np.errstate(over="ignore"):
+        x = rows * _constant(0x9E3779B97F4A7C15, rows) + _constant(start, rows)
+        x = (x ^ _shifted(x, 30)) * _constant(0xBF58476D1CE4E5B9, rows)
+        x = (x ^ _shifted(x, 27)) * _constant(0x94D049BB133111EB, rows)
+    x = x ^ _shifted(x, 31)
+    return xp.astype(_shifted(x, 11), xp.float64) * 2.0**-53
+
+
+def _constant(value: int, like: Array) -> Array:
+    """Return 64 bits as the type of an array takes them; of tensors, signed."""
+    if is_torch_array(like):
+        return value - 2**64 if value >= 2**63 else value
+    if isinstance(like, np.ndarray):
+        return np.uint64(value)
+    return array_namespace(like).asarray(value, dtype=like.dtype)
+
+
+def _shifted(x: Array, bits: int) -> Array:
+    """Return bits shifted to the right, with zeros from the left."""
+    shifted = x >> _constant(bits, x)
+    # signed integers are filled with their sign
+    return shifted & (2 ** (64 - bits) - 1) if is_torch_array(x) else shifted

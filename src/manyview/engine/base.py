@@ -1,4 +1,4 @@
-"""What every engine offers, and what follows from its two verbs."""
+"""The engine interface, and the choice of an engine for given views."""
 
 from __future__ import annotations
 
@@ -13,13 +13,23 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview._typing import Matrix
-from manyview.engine.arrays import Array, as_dtype, is_sparse, namespace, to_numpy
+from manyview.engine.arrays import (
+    Array,
+    as_dtype,
+    column_sums,
+    is_sparse,
+    namespace,
+    rows_of_entries,
+    times,
+    to_numpy,
+)
 from manyview.engine.block import Block, RowView, Sums, Update, add_sums
-from manyview.engine.entries import column_sums, rows_of_entries, times
 from manyview.engine.scaling import Scaling
+from manyview.views import Views
 from manyview.views.checks import ROUNDING_OF_MEAN
 
-__all__ = ["Engine"]
+__all__ = ["Engine", "engine_for"]
+
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -211,3 +221,41 @@ def _column_deviations(block: Block, v: int, centre: Array) -> Sums:
     x, stored = view.x, weights[rows_of_entries(view.x)]
     deviations = column_sums(x, (x.data - centre[x.indices]) ** 2 * stored)
     return (deviations + centre**2 * (weights.sum() - column_sums(x, stored)),)
+
+
+def engine_for(
+    views: Views,
+    *,
+    normalize: str | None,
+    n_threads: int = 1,
+    scalings: list[Scaling] | None = None,
+) -> Engine:
+    """Return the engine that works on views where they are.
+
+    Parameters
+    ----------
+    views : Views
+        Checked views: NumPy and SciPy arrays, torch tensors, or Dask arrays.
+    normalize : {"rows", "columns"} or None
+        Unit rows, standardised columns, or neither.
+    n_threads : int
+        Threads over blocks in this process.
+    scalings : list of Scaling, optional
+        Column scalings found by an earlier fit, for samples that it did not see.
+
+    Returns
+    -------
+    Engine
+    """
+    options: dict[str, Any] = {"normalize": normalize, "scalings": scalings}
+    if views.place == "torch":
+        from manyview.engine.torch import TorchEngine
+
+        return TorchEngine(views, **options)
+    if views.place == "dask":
+        from manyview.engine.dask import DaskEngine
+
+        return DaskEngine(views, **options)
+    from manyview.engine.local import LocalEngine
+
+    return LocalEngine(views, n_threads=n_threads, **options)

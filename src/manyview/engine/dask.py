@@ -1,4 +1,4 @@
-"""Rows in the chunks of Dask arrays: on a cluster, on threads of this process, or on disk."""
+"""The Dask engine."""
 
 from __future__ import annotations
 
@@ -19,16 +19,25 @@ from dask.sizeof import sizeof
 from manyview.engine.arrays import Array
 from manyview.engine.base import Engine
 from manyview.engine.block import RowView, Sums, Update, add_sums
-from manyview.engine.dask_blocks import aligned, by_block, parts_of
-from manyview.engine.dask_graph import GraphOfCall
-from manyview.engine.dask_run import Ref, runner_for
-from manyview.engine.dask_scout import N_AHEAD, Ahead, Origin, arrays_of
-from manyview.engine.dask_sources import Source, sources_of
+from manyview.engine.dask_rows import (
+    N_AHEAD,
+    Ahead,
+    Origin,
+    Source,
+    aligned,
+    arrays_of,
+    by_block,
+    parts_of,
+    sources_of,
+)
 from manyview.engine.dask_tasks import (
+    GraphOfCall,
     Part,
     Plan,
+    Ref,
     Written,
     restricted,
+    runner_for,
     scaled,
     stored,
     taken,

@@ -1,4 +1,12 @@
-"""What a task does with a block of rows, wherever it runs: pure functions of what it is given.
+"""Tasks of the Dask engine, and the memory of its workers.
+
+Memory of large arrays that serves again once they are dropped.
+
+A process asks the system for the memory of each large array, and gives it back with the array. The
+system hands it over page by page, in zeros: for an array that is written once and read a few times
+that can take as long as the work on it. See benchmarks/cluster.py.
+
+What a task does with a block of rows, wherever it runs: pure functions of what it is given.
 
 A chunk of the caller's is one block to Dask and is worked on a few megabytes at a time, as rows in
 this process are, so that large chunks neither leave the cache nor need room for large temporaries.
@@ -6,31 +14,164 @@ this process are, so that large chunks neither leave the cache nor need room for
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+import ctypes
+import itertools
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import CancelledError
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from math import prod
+from operator import getitem
+from threading import RLock
+from typing import Any, Protocol, TypeAlias
 from uuid import uuid4
+from weakref import WeakKeyDictionary
 
+import dask
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from dask.base import get_scheduler
 
-from manyview.engine.allocator import keep_freed_memory
 from manyview.engine.block import Block, RowView, Sums, add_sums, rows_of, scale_rows
-from manyview.engine.recycled import recycled_here
+from manyview.linalg.threads import limited_threads
 
 __all__ = [
+    "Graph",
+    "GraphOfCall",
     "Part",
     "Plan",
+    "Recycled",
+    "Ref",
+    "Runner",
     "Step",
     "Written",
+    "keep_freed_memory",
+    "recycled_here",
     "restricted",
+    "runner_for",
     "scaled",
     "stored",
     "taken",
     "taken_state",
     "worked",
 ]
+
+
+# of glibc's mallopt
+_TRIM_THRESHOLD = -1
+_MMAP_THRESHOLD = -3
+
+_LARGEST = 4 << 20  # bytes of an array whose memory serves again
+_MOST_FREE = 8 << 20  # bytes that a thread keeps
+
+
+@cache
+def keep_freed_memory() -> None:
+    """Let a worker of Dask use the memory of temporaries again, some megabytes of it.
+
+    Dask sets its workers up to give memory back to the system as soon as 64 KB of it are free. Each
+    temporary of a kernel is then paid for page by page: measured, twice the time of a fit. Other
+    processes, and other systems than glibc's, find by themselves what to keep and are left alone.
+    """
+    if not sys.platform.startswith("linux") or "MALLOC_TRIM_THRESHOLD_" not in os.environ:
+        return
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, _LARGEST)
+        mallopt(_TRIM_THRESHOLD, _MOST_FREE)
+
+
+_LEAST = 1 << 20  # bytes below which the allocator finds memory by itself
+_PART_OF_LIMIT = 16  # of the memory of a worker of Dask
+
+
+class Recycled:
+    """Arrays whose memory is kept for others of their size.
+
+    Parameters
+    ----------
+    most : int
+        Bytes that are kept; beyond, what was dropped first goes back to the system.
+    """
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._free: list[npt.NDArray[np.uint8]] = []
+        # garbage may be collected, and memory come back, while this thread holds it
+        self._lock = RLock()
+
+    @property
+    def kept(self) -> int:
+        """Bytes that wait for an array."""
+        return sum(memory.nbytes for memory in tuple(self._free))
+
+    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+        """Return an array with entries that are not set."""
+        size = prod(shape) * np.dtype(dtype).itemsize
+        if not _LEAST <= size <= self._most:
+            return np.empty(shape, dtype)
+        # all views of an array refer to what it was made from, here to the lease
+        return np.asarray(_Lease(self, self._memory(size))).view(dtype).reshape(shape)
+
+    def take_back(self, memory: npt.NDArray[np.uint8]) -> None:
+        """Keep the memory of an array that was dropped."""
+        # a thread that was stopped at the end of the process would never let the lock go
+        if not self._lock.acquire(blocking=False):
+            return
+        try:
+            self._free.append(memory)
+            while self.kept > self._most:
+                del self._free[0]
+        finally:
+            self._lock.release()
+
+    def _memory(self, size: int) -> npt.NDArray[np.uint8]:
+        with self._lock:
+            for n, memory in enumerate(self._free):
+                if memory.nbytes == size:
+                    return self._free.pop(n)
+        return np.empty(size, np.uint8)
+
+
+class _Lease:
+    """What all arrays that share memory refer to, as long as there are any."""
+
+    def __init__(self, owner: Recycled, memory: npt.NDArray[np.uint8]) -> None:
+        self._owner, self._memory = owner, memory
+        self.__array_interface__ = memory.__array_interface__
+
+    def __del__(self) -> None:
+        self._owner.take_back(self._memory)
+
+
+_NOTHING = Recycled(0)
+_BY_WORKER: WeakKeyDictionary[Any, Recycled] = WeakKeyDictionary()
+
+
+def recycled_here() -> Recycled:
+    """Return the arrays of the worker of Dask that runs this task; elsewhere nothing is kept.
+
+    A worker keeps a part of the memory that it may use.
+    """
+    if "distributed" not in sys.modules:
+        return _NOTHING
+    from distributed import get_worker
+    from distributed.system import MEMORY_LIMIT
+
+    try:
+        worker = get_worker()
+    except ValueError:  # threads of this process
+        return _NOTHING
+    if worker not in _BY_WORKER:
+        # one without a limit may have others beside it
+        limit = int(worker.memory_manager.memory_limit or MEMORY_LIMIT // 4)
+        _BY_WORKER.setdefault(worker, Recycled(limit // _PART_OF_LIMIT))
+    return _BY_WORKER[worker]
+
 
 NO_VIEW: Any = None
 
@@ -298,3 +439,142 @@ def taken(part: Part, sources: list[Any], scales: list[Any], rows: npt.NDArray[n
 def taken_state(array: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
     """Return some rows of a state."""
     return np.asarray(array[rows])
+
+
+_AT_ONCE = 8  # results that are added together
+_SMALL = 1 << 20  # bytes of results that the driver may add itself, which saves a task
+
+_CALLS = itertools.count()  # whose next is safe where threads ask at once
+
+
+class GraphOfCall(dict[Any, Any]):
+    """Tasks by keys that no other call has."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._call = f"{uuid4().hex}-{next(_CALLS)}"
+
+    def add(self, label: str, tasks: list[Any]) -> list[Any]:
+        """Add tasks, and return their keys."""
+        name = f"manyview-{label}-{self._call}-{len(self)}"
+        keys = [(name, n) for n in range(len(tasks))]
+        self.update(zip(keys, tasks, strict=True))
+        return keys
+
+    def take_apart(self, results: list[Any], places: range) -> list[list[Any]]:
+        """Return the keys of parts of results, so that each is kept and dropped by itself."""
+        return [self.add("part", [(getitem, key, place) for key in results]) for place in places]
+
+    def partial_sums(self, results: list[Any], size: float) -> list[Any]:
+        """Return the keys of the sums of some results each, in the order of the blocks.
+
+        Parameters
+        ----------
+        results : list
+            Keys of what is added.
+        size : float
+            Bytes of one of them. If they are large, one sum is left.
+        """
+        few = _AT_ONCE if size * _AT_ONCE <= _SMALL else 1
+        while len(results) > few:
+            groups = [results[n : n + _AT_ONCE] for n in range(0, len(results), _AT_ONCE)]
+            results = self.add("added", [(add_sums, group) for group in groups])
+        return results
+
+
+Graph: TypeAlias = Mapping[Any, Any]
+"""Tasks by key, as Dask takes them."""
+Ref: TypeAlias = Any
+"""What stands for a result in later tasks: a future of the cluster, or the result itself."""
+
+_LOST = (
+    "the scheduler of the Dask cluster was lost in the middle of the work ({why}). What its "
+    "workers held is gone with it: start a cluster and fit again. With checkpoint=PATH a fit goes "
+    "on where the last one stopped"
+)
+
+
+class Runner(Protocol):
+    """Runs graphs, and keeps results where they are needed next."""
+
+    remote: bool
+
+    def run(self, graph: Graph, fetched: list[Any], kept: list[Any]) -> tuple[list[Any], list[Ref]]:
+        """Return the results of some keys, and references to those of others."""
+
+    def working(self) -> Any:
+        """Hold what the work needs while it runs."""
+
+
+def runner_for(arrays: Iterable[Any]) -> Runner:
+    """Return the active client's cluster, else the scheduler that Dask is set to, or threads."""
+    get = get_scheduler(collections=list(arrays))
+    client = getattr(get, "__self__", None)
+    if "distributed" in sys.modules and client is not None:
+        from distributed import Client
+
+        if isinstance(client, Client):
+            return Cluster(client)
+    return Here(get)
+
+
+class Here:
+    """Tasks in this process, by the scheduler that Dask is set to; a reference is the result."""
+
+    remote = False
+
+    def __init__(self, get: Any) -> None:
+        self._get = get
+
+    def run(self, graph: Graph, fetched: list[Any], kept: list[Any]) -> tuple[list[Any], list[Ref]]:
+        """Return the results of some keys, and references to those of others."""
+        results = self._get(dict(graph), [*fetched, *kept])
+        return list(results[: len(fetched)]), list(results[len(fetched) :])
+
+    def working(self) -> Any:
+        """Hold BLAS to one thread in each of those of Dask."""
+        return limited_threads(1)
+
+
+class Cluster:
+    """Tasks on the workers of a cluster; a reference is a future, whose data stay there.
+
+    Results that are lost with a worker are made again by the scheduler, which knows the tasks
+    that lead to them from the views on.
+    """
+
+    remote = True
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+        self._last: list[Any] = []
+
+    def run(self, graph: Graph, fetched: list[Any], kept: list[Any]) -> tuple[list[Any], list[Ref]]:
+        """Return the results of some keys, and references to those of others.
+
+        It waits for the former only: what is kept may still be in the making.
+        """
+        with self._watched():
+            # what the samples' owner hands over in this process is large, and knows it
+            with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
+                futures = self._client.get(dict(graph), [*fetched, *kept], sync=False)
+            # results of the call before are let go only now: messages of a client are at least
+            # ten milliseconds apart, and the graph would have waited behind that one
+            self._last = futures[: len(fetched)]
+            results = self._client.gather(futures[: len(fetched)]) if fetched else []
+            return list(results), futures[len(fetched) :]
+
+    def working(self) -> Any:
+        """Hold nothing: the workers have their threads."""
+        return nullcontext()
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        """Say what happened where the connection to the scheduler breaks."""
+        try:
+            yield
+        except Exception as error:
+            # what a task raised comes here too, with the client in good order
+            if self._client.status == "running" and not isinstance(error, CancelledError):
+                raise
+            raise RuntimeError(_LOST.format(why=str(error) or type(error).__name__)) from error

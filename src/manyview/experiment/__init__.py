@@ -1,12 +1,8 @@
 """Comparisons of methods over data sets, parameters and seeds."""
 
-from manyview.experiment.limits import Limits
-from manyview.experiment.listener import Listener
-from manyview.experiment.methods import METHODS, REFERENCES, Method, method_named
+from manyview.experiment.methods import METHODS, PUBLISHED, REFERENCES, Method, method_named
 from manyview.experiment.protocol import compare
-from manyview.experiment.published import PUBLISHED
-from manyview.experiment.results import ResultsFile, read_runs
-from manyview.experiment.run import Run
+from manyview.experiment.results import ResultsFile, Run, read_runs
 from manyview.experiment.significance import (
     Difference,
     Ranking,
@@ -14,7 +10,7 @@ from manyview.experiment.significance import (
     rank_methods,
 )
 from manyview.experiment.summary import Row, summarise
-from manyview.experiment.tasks import Task
+from manyview.experiment.workers import Limits, Listener, Task
 
 __all__ = [
     "METHODS",

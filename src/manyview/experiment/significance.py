@@ -9,7 +9,7 @@ import numpy as np
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from manyview._typing import Floats
-from manyview.experiment.run import Run, settings_key
+from manyview.experiment.results import Run, settings_key
 from manyview.experiment.summary import Row, as_rows
 
 __all__ = ["Difference", "Ranking", "critical_difference", "paired_differences", "rank_methods"]

@@ -1,4 +1,4 @@
-"""Tasks side by side in processes of their own, each within limits of time and memory."""
+"""Worker processes with limits on time and memory."""
 
 from __future__ import annotations
 
@@ -7,24 +7,317 @@ import os
 import signal
 import threading
 import time
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
+import numpy as np
 import psutil
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from manyview.datasets import Dataset
-from manyview.experiment.limits import Limits
-from manyview.experiment.outcome import Ending
-from manyview.experiment.run import Run
-from manyview.experiment.signals import interrupts_held
-from manyview.experiment.tasks import Task, perform
+from manyview.exceptions import InterruptWarning
+from manyview.experiment.methods import Method
+from manyview.experiment.results import Ending, Protocol, Run, Usage, json_params, stopped_at
+from manyview.metrics import score_all
 
-__all__ = ["Worker", "perform_all"]
+__all__ = [
+    "Limits",
+    "Listener",
+    "Task",
+    "Worker",
+    "handlers_held",
+    "interrupts_held",
+    "perform",
+    "perform_all",
+]
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Hold interrupts back, here while a process starts, and in that process for good."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # its start would let them through
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with handlers_held():
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def handlers_held() -> Iterator[None]:
+    """Put off what signals do here: other threads let them through, and this one acts on them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+    # interrupts last, as they may come while the others are put back; a handler that was not set
+    # from Python is None, and cannot be put back
+    held = [
+        (number, handler)
+        for number in (signal.SIGTERM, signal.SIGINT)
+        if (handler := signal.getsignal(number)) is not None
+    ]
+    for number, _ in held:
+        signal.signal(number, lambda came, frame: received.append(came))
+    try:
+        yield
+    finally:
+        for number, handler in held:
+            signal.signal(number, handler)
+        for came in received:
+            signal.raise_signal(came)
+
+
+_ROUNDING = 1e-5  # limits that were read from a message have six digits
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Limits of a run, beyond which it is stopped.
+
+    Attributes
+    ----------
+    seconds : float or None
+        Wall-clock time; None for any.
+    bytes : float or None
+        Memory of the process that does it; None for any.
+
+    Examples
+    --------
+    >>> Limits(seconds=5).exceeded(seconds=6.0, held=0).error
+    'stopped at the time limit of 5 s'
+    """
+
+    seconds: float | None = None
+    bytes: float | None = None
+
+    def exceeded(self, seconds: float, held: int) -> Ending | None:
+        """Return how a run that took so much must end, or None where it may go on.
+
+        Parameters
+        ----------
+        seconds : float
+            Wall-clock time that it took.
+        held : int
+            Bytes of memory that it holds.
+
+        Returns
+        -------
+        Ending or None
+        """
+        if self.seconds is not None and seconds > self.seconds:
+            return stopped_at("time_limit", self.seconds)
+        if self.bytes is not None and held > self.bytes:
+            return stopped_at("memory_limit", self.bytes)
+        return None
+
+    def would_differ(self, run: Run) -> bool:
+        """Whether a run might end otherwise if it were done within these limits, here.
+
+        Parameters
+        ----------
+        run : Run
+            That ended.
+
+        Returns
+        -------
+        bool
+        """
+        if run.limit is None:
+            # what failed on one machine may not on another, or once something is installed
+            return run.outcome == "machine"
+        limit = self.seconds if run.outcome == "time_limit" else self.bytes
+        return limit is None or limit > run.limit * (1.0 + _ROUNDING)
+
+
+class Listener:
+    """Is told how a comparison goes on, and does nothing with it: a base for those that do.
+
+    Examples
+    --------
+    >>> from manyview.datasets import make_views
+    >>> from manyview.experiment import REFERENCES, compare
+    >>> class Printer(Listener):
+    ...     def finished(self, run):
+    ...         print(f"{run.method}, seed {run.seed}: {run.outcome}")
+    >>> data = make_views(60, 3, (6, 5), random_state=0)
+    >>> runs = compare([REFERENCES["k-means"]], [data], repeats=2, listener=Printer())
+    k-means, seed 0: done
+    k-means, seed 1: done
+    """
+
+    def planned(self, total: int, known: int) -> None:
+        """Hear how much there is to do.
+
+        Parameters
+        ----------
+        total : int
+            Number of runs.
+        known : int
+            How many of them a results file held already.
+        """
+
+    def started(self, task: Task) -> None:
+        """Hear that a task is begun.
+
+        Parameters
+        ----------
+        task : Task
+            Its runs are told of as they end.
+        """
+
+    def finished(self, run: Run) -> None:
+        """Hear of a run that ended.
+
+        Parameters
+        ----------
+        run : Run
+            With its result, or the reason why it has none.
+        """
+
+
+_COST = ("seconds", "cpu_seconds", "peak_bytes")
+_TELLING = ValueError  # whose messages are written for users
+_OF_THE_MACHINE = (MemoryError, ImportError)
+
+
+@dataclass(frozen=True)
+class Task:
+    """A method on a data set with given parameters, for one seed or, sharing work, for several.
+
+    Attributes
+    ----------
+    method : Method
+    data : str
+        Name of the data set.
+    fingerprint : str
+        Of the data set.
+    n_samples : int
+        Of the data set.
+    protocol : {"default", "tuned", "selection"}
+    params : mapping
+        Parameters beside the estimator's own defaults.
+    seeds : tuple of int
+
+    Examples
+    --------
+    >>> from manyview.experiment import METHODS
+    >>> task = Task(METHODS["MMC"], "news", "", 60, "default", {"rank": 20}, (0, 1))
+    >>> [(run.method, run.seed, run.preprocessing) for run in task.runs()]
+    [('MMC', 0, 'rows'), ('MMC', 1, 'rows')]
+    """
+
+    method: Method
+    data: str
+    fingerprint: str
+    n_samples: int
+    protocol: Protocol
+    params: Mapping[str, Any]
+    seeds: tuple[int, ...]
+
+    def runs(self) -> list[Run]:
+        """Return the runs of the task, without results."""
+        given = self.params.get("normalize", self.method.default_preprocessing)
+        return [
+            Run(
+                self.method.name,
+                self.data,
+                seed,
+                self.protocol,
+                json_params(self.params),
+                given or "none",
+                fingerprint=self.fingerprint,
+                n_samples=self.n_samples,
+            )
+            for seed in self.seeds
+        ]
+
+
+def perform(task: Task, dataset: Dataset) -> Iterator[Run]:
+    """Do the runs of a task, one after another; a fit that fails is a run with its reason.
+
+    Where an estimator can be ``relabelled``, it is fitted once for all seeds.
+
+    Parameters
+    ----------
+    task : Task
+    dataset : Dataset
+        That of the task, with its classes.
+
+    Yields
+    ------
+    Run
+    """
+    fitted: Any = None
+    first: Run | None = None
+    for run in task.runs():
+        done, estimator = _performed(run, task, dataset, fitted)
+        yield done if first is None else _with_fit_of(first, done)
+        if first is None and hasattr(estimator, "relabelled"):
+            fitted, first = estimator, done
+
+
+def _performed(run: Run, task: Task, dataset: Dataset, fitted: Any) -> tuple[Run, Any]:
+    """Return a run with its result, and the estimator; one that is fitted gets new labels only."""
+    if dataset.y is None:
+        raise ValueError(f"data set {dataset.name!r} has no classes to score against")
+    n_clusters = np.unique(dataset.y).size
+    with warnings.catch_warnings(), Usage() as usage:
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        warnings.simplefilter("error", InterruptWarning)
+        try:
+            if fitted is None:
+                estimator = task.method.make(
+                    n_clusters=n_clusters, random_state=run.seed, **task.params
+                )
+                labels = estimator.fit(dataset.views).labels_
+            else:
+                estimator, labels = fitted, fitted.relabelled(run.seed)
+            n_iter = getattr(estimator, "n_iter_", None)
+            scored = replace(
+                run,
+                scores=score_all(dataset.y, labels),
+                n_iter=None if n_iter is None else int(n_iter),
+                objective=tuple(map(float, getattr(estimator, "objective_", ()))),
+            )
+        except InterruptWarning:  # what was reached is no result of the method
+            raise KeyboardInterrupt from None
+        except Exception as error:  # one run that fails does not stop the others
+            return run.ended(_ending(error)), None
+    cost = {name: getattr(usage, name) for name in _COST}
+    return replace(scored, **cost), estimator
+
+
+def _with_fit_of(first: Run, run: Run) -> Run:
+    """Count the fit of the first run, which serves the others too, in another."""
+    if run.outcome != "done":
+        return run
+    return replace(
+        run,
+        seconds=first.seconds + run.seconds,
+        cpu_seconds=first.cpu_seconds + run.cpu_seconds,
+        peak_bytes=max(first.peak_bytes, run.peak_bytes),
+    )
+
+
+def _ending(error: Exception) -> Ending:
+    told = str(error)
+    if not told or not isinstance(error, _TELLING):
+        told = f"{type(error).__name__}: {told}" if told else type(error).__name__
+    elsewhere = isinstance(error, _OF_THE_MACHINE)
+    return Ending("machine" if elsewhere else "failed", told)
+
 
 _POLL_SECONDS = 0.1
 _START_SECONDS = 60.0  # to import the library in a new process

@@ -21,25 +21,17 @@ from manyview._typing import Matrix
 from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
-from manyview.exceptions import InterruptWarning, ViewWarning
-from manyview.mmc.candidate import Candidate, Setup, best_of
-from manyview.mmc.checkpoint import resumed
-from manyview.mmc.checkpoint_file import opened, writable
-from manyview.mmc.defaults import checked_rank, default_gamma
-from manyview.mmc.discrete import DiscreteIndicator
+from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
+from manyview.iterate import ProgressBar
+from manyview.mmc.checkpoint import opened, resumed, writable
+from manyview.mmc.diagnostics import remark_on, remark_on_rows
 from manyview.mmc.explain import Combination, combinations_of
-from manyview.mmc.fit import Fitted
-from manyview.mmc.given import Given
-from manyview.mmc.indicator import Indicator
-from manyview.mmc.orthogonal import OrthogonalIndicator
-from manyview.mmc.penalty import penalty_named
-from manyview.mmc.predictor import Predictor
-from manyview.mmc.problem import Problem
-from manyview.mmc.remarks import remark_on, remark_on_rows
-from manyview.mmc.start import STARTS, Start
-from manyview.progress import ProgressBar
+from manyview.mmc.indicator import DiscreteIndicator, Indicator, OrthogonalIndicator
+from manyview.mmc.initial import STARTS, Given, Start
+from manyview.mmc.objective import checked_rank, default_gamma, penalty_named
+from manyview.mmc.prediction import Predictor
+from manyview.mmc.solver import Candidate, Fitted, Problem, Setup, best_of
 from manyview.views import Views, check_scale
-from manyview.warn import warn_user
 
 __all__ = ["MMC"]
 
@@ -66,7 +58,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         multiplied by the number of choices.
     gamma : float, optional
         Weight of the penalty. By default it follows from the data, so that their scale does not
-        matter (:func:`manyview.mmc.defaults.default_gamma`): about 0.01, which the paper has.
+        matter (:func:`manyview.mmc.objective.default_gamma`): about 0.01, which the paper has.
     penalty : {"l21", "frobenius"}, default="l21"
         ``"l21"``, the sum of the norms of the factors' rows, drops features; ``"frobenius"``,
         their squared norm, is the paper's MMC-F.

@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from manyview._typing import Matrix
 from manyview.base import MultiViewClusterer, feature_name, view_place
-from manyview.mmc.predictor import Predictor
+from manyview.mmc.prediction import Predictor
 
 __all__ = ["Combination", "Kept", "combinations_of", "strongest"]
 

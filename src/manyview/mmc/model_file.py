@@ -11,14 +11,12 @@ import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from manyview._version import __version__
-from manyview.atomic import whole_file
 from manyview.engine import Scaling
 from manyview.engine.arrays import to_numpy
-from manyview.mmc.archive import Form, as_json
 from manyview.mmc.estimator import MMC
-from manyview.mmc.model import Factors
-from manyview.mmc.predictor import Predictor
-from manyview.mmc.readout import CentreReadout, LargestReadout
+from manyview.mmc.objective import Factors
+from manyview.mmc.prediction import CentreReadout, LargestReadout, Predictor
+from manyview.storage import Form, as_json, whole_file
 
 __all__ = ["read_model", "write_model"]
 

@@ -10,10 +10,8 @@ import numpy as np
 from manyview._typing import Matrix
 from manyview.engine import Engine
 from manyview.engine.arrays import Array, as_dtype, namespace, placed_like, to_numpy
-from manyview.linalg.cg import conjugate_gradients
-from manyview.linalg.sylvester import solve_diagonal_sylvester
-from manyview.mmc.model import Factors, Moments, normal_kernel, residual_kernel
-from manyview.mmc.penalty import Penalty
+from manyview.linalg.solvers import conjugate_gradients, solve_diagonal_sylvester
+from manyview.mmc.objective import Factors, Moments, Penalty, normal_kernel, residual_kernel
 
 __all__ = ["updated_cluster_factor", "updated_view_factor"]
 

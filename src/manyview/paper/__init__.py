@@ -1,7 +1,6 @@
 """The paper's table and figures, made anew: what ``manyview paper`` does."""
 
-from manyview.paper.convergence import converge
-from manyview.paper.growth import Growth, subsets, time_growth
+from manyview.paper.figures import Growth, converge, subsets, time_growth
 from manyview.paper.write import reproduce
 
 __all__ = ["Growth", "converge", "reproduce", "subsets", "time_growth"]

@@ -1,32 +1,61 @@
-"""Tables and figures of the paper, into a folder."""
+"""The paper's table and figures, written to a folder."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, fields
 from functools import partial
 from pathlib import Path
 
 from manyview.datasets import Dataset
 from manyview.experiment import (
     METHODS,
+    Difference,
     Limits,
     Listener,
     ResultsFile,
     Row,
     Run,
     compare,
+    paired_differences,
+    rank_methods,
     summarise,
 )
-from manyview.experiment.checks import check_datasets, check_options
-from manyview.experiment.tables import as_csv, as_markdown
-from manyview.paper.convergence import converge, write_convergence
-from manyview.paper.files import Files
-from manyview.paper.growth import time_growth, write_growths
-from manyview.paper.significance import write_significance
-from manyview.plotting import plot_comparison
+from manyview.experiment.protocol import check_datasets, check_options
+from manyview.experiment.summary import as_csv, as_markdown
+from manyview.paper.figures import Files, converge, time_growth, write_convergence, write_growths
+from manyview.plotting import plot_comparison, plot_critical_difference, plot_paired_differences
 
-__all__ = ["Reproduced", "reproduce"]
+__all__ = ["Reproduced", "reproduce", "write_significance"]
+
+
+def write_significance(files: Files, runs: Sequence[Run], rows: Sequence[Row]) -> None:
+    """Write ranks and paired differences of the label-free runs, each method scaled its own way.
+
+    Parameters
+    ----------
+    files : Files
+        Where tables and figures go.
+    runs : sequence of Run
+    rows : sequence of Row
+        The same, summarised.
+    """
+    rows = [row for row in rows if not row.tuned and "normalize" not in row.params]
+    runs = [run for run in runs if not run.tuned and "normalize" not in run.params]
+    try:
+        ranking = rank_methods(rows)
+    except ValueError:
+        return  # no data set in which any method ended with labels
+    found = paired_differences(runs, "MMC") if "MMC" in ranking.ranks else []
+    files.csv("ranks.csv", ("method", "mean_rank_nmi"), list(ranking.ranks.items()))
+    heads = [each.name for each in fields(Difference)]
+    files.csv("differences.csv", heads, [astuple(each) for each in found])
+    if len(ranking.ranks) > 2 and len(ranking.data) > 1:
+        files.figure("ranks.png", partial(plot_critical_difference, ranking))
+    if found:
+        label = "NMI of MMC less that of the method"
+        files.figure("differences.png", partial(plot_paired_differences, found, xlabel=label))
+
 
 _NOTE = """
 ACC and NMI (geometric normaliser) in per cent, mean and standard deviation over {repeats} seeds,

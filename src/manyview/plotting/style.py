@@ -1,11 +1,85 @@
-"""Colours and markers that all can tell apart, the same for a method in every figure."""
+"""Figure creation, colours, labels and text tables shared by all plots."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-__all__ = ["INK", "PALETTE", "QUIET", "Style", "score_name", "styles_of"]
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.transforms import Bbox
+from collections import Counter
+from dataclasses import dataclass, field
+
+from manyview.experiment.results import Run
+from manyview.experiment.summary import Row, as_rows
+
+__all__ = [
+    "INK",
+    "PALETTE",
+    "QUIET",
+    "Series",
+    "Style",
+    "check_score",
+    "given_or_new",
+    "label_points",
+    "legend_beside",
+    "names_of",
+    "published",
+    "reported_rows",
+    "score_name",
+    "series_of",
+    "shown",
+    "styles_of",
+    "tick_log_axis",
+]
+
+
+_LONGEST = 40
+_NO_WIDTH = "\N{ZERO WIDTH SPACE}"
+
+
+def shown(name: object) -> str:
+    r"""Return a name as a figure takes it: dollars stand for themselves, one line, not too long.
+
+    Examples
+    --------
+    >>> print(shown("$ and\n$"))
+    \$ and \$
+    """
+    text = " ".join(str(name).split())
+    if len(text) > _LONGEST:
+        text = text[: _LONGEST - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
+    # a legend leaves out names that begin with an underscore
+    return (_NO_WIDTH if text.startswith("_") else "") + text.replace("$", r"\$")
+
+
+def names_of(y: npt.NDArray[Any], class_names: Sequence[str] | None) -> dict[Any, str]:
+    """Return a name for each class that occurs, in order of the classes.
+
+    Examples
+    --------
+    >>> list(names_of(np.array([1, 0, 1]), ["cat", "dog"]).values())
+    ['cat', 'dog']
+    """
+    values = np.unique(y)
+    if class_names is None:
+        return {value: str(value) for value in values}
+    if values.dtype.kind not in "iu" or values.min() < 0 or values.max() >= len(class_names):
+        raise ValueError(
+            f"class_names has {len(class_names)} names, y the classes {values.tolist()}; "
+            "expected class_names[k] for every class k"
+        )
+    return {value: str(class_names[value]) for value in values}
+
 
 # Okabe and Ito, Color Universal Design, with a grey
 BLUE, ORANGE, GREEN, PURPLE = "#0072b2", "#e69f00", "#009e73", "#cc79a7"
@@ -82,3 +156,197 @@ def _colours(count: int) -> list[str]:
 def _lighter(colour: str, part: float) -> str:
     channels = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return "#" + "".join(f"{round(255 - part * (255 - channel)):02x}" for channel in channels)
+
+
+def given_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
+    """Return the Axes given, or those of a new figure of a size in inches.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        Where matplotlib is not installed; names the line that installs it.
+    """
+    if ax is not None:
+        return ax
+    try:
+        from matplotlib import pyplot as plt
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "matplotlib":
+            raise
+        raise ModuleNotFoundError(
+            "figures need matplotlib, of the extra 'app': pip install 'manyview[app]'",
+            name="matplotlib",
+        ) from error
+    # the constrained layout makes room for legends and labels outside of the Axes
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def legend_beside(ax: Axes, *, title: str | None = None, n_entries: int = 0) -> None:
+    """Put the legend to the right of the Axes, where it hides nothing, in two columns if long."""
+    ax.legend(
+        loc="upper left",
+        bbox_to_anchor=(1.01, 1.0),
+        borderaxespad=0.0,
+        frameon=False,
+        fontsize="small",
+        title=title,
+        ncols=2 if n_entries > 20 else 1,
+    )
+
+
+def tick_log_axis(axis: Axis) -> None:
+    """Write 1, 2 and 5 of each decade where a logarithmic axis shows few, in plain numbers."""
+    from matplotlib.ticker import LogLocator, NullFormatter
+
+    low, high = axis.get_view_interval()
+    if high > 300 * low:
+        return
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(lambda value, _: f"{value:g}")
+    axis.set_minor_formatter(NullFormatter())
+
+
+_DISTANCES = (5.0, 11.0, 18.0, 27.0, 38.0, 52.0)  # in points
+_NEAR = 12.0  # beyond it a line leads from the point to its label
+_RADIUS = 4.5
+
+
+def label_points(
+    ax: Axes, points: Sequence[tuple[float, float]], texts: Sequence[str], fontsize: float = 9.0
+) -> None:
+    """Write a text beside each point.
+
+    Places are tried from near to far, on all sides, and the first free one within the Axes is
+    taken, or else the one that covers least. Limits of the Axes should be final.
+    """
+    figure = ax.figure.canvas.figure
+    ax.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())
+    figure.draw_without_rendering()
+    scale = figure.dpi / 72.0
+    pixels = ax.transData.transform(np.asarray(points, dtype=float))
+    radius = _RADIUS * scale
+    taken = [_box(pixel, 2 * radius, 2 * radius) for pixel in pixels]
+    for point, pixel, text in zip(points, pixels, texts, strict=True):
+        made = ax.annotate(
+            shown(text),
+            point,
+            xytext=(0, 0),
+            textcoords="offset points",
+            fontsize=fontsize,
+            color=INK,
+            ha="center",
+            va="center",
+            annotation_clip=False,
+        )
+        size = made.get_window_extent()
+        offset = _offset(pixel, size.width, size.height, taken, ax.get_window_extent(), scale)
+        made.set_position((offset[0] / scale, offset[1] / scale))
+        box = _box(pixel + offset, size.width, size.height)
+        taken.append(box)
+        if _gap(pixel, box) > _NEAR * scale:
+            nearest = np.clip(pixel, box.min, box.max)
+            (x0, y0), (x1, y1) = ax.transData.inverted().transform([pixel, nearest])
+            ax.plot([x0, x1], [y0, y1], color=QUIET, linewidth=0.6, zorder=1.5)
+
+
+def _offset(
+    pixel: np.ndarray,
+    width: float,
+    height: float,
+    taken: Sequence[Bbox],
+    within: Bbox,
+    scale: float,
+) -> np.ndarray:
+    """Return where the centre of a box stands from its point, in pixels."""
+    best, least = np.zeros(2), np.inf
+    for distance in _DISTANCES:
+        for turn in range(16):
+            angle = 2 * np.pi * turn / 16
+            direction = np.array([np.cos(angle), np.sin(angle)])
+            offset = direction * (distance * scale + _RADIUS * scale)
+            offset = offset + np.round(direction, 1) * (width / 2, height / 2)
+            box = _box(pixel + offset, width, height)
+            covered = sum(_overlap(box, other) for other in taken)
+            covered += width * height - _overlap(box, within)
+            if covered < least - 1e-6:
+                best, least = offset, covered
+        if least <= 1e-6:
+            break
+    return best
+
+
+def _box(centre: np.ndarray, width: float, height: float) -> Bbox:
+    from matplotlib.transforms import Bbox
+
+    half = np.array([width, height]) / 2
+    return Bbox([centre - half, centre + half])
+
+
+def _overlap(first: Bbox, second: Bbox) -> float:
+    sides = np.minimum(first.max, second.max) - np.maximum(first.min, second.min)
+    return float(np.prod(np.maximum(sides, 0.0)))
+
+
+def _gap(pixel: np.ndarray, box: Bbox) -> float:
+    return float(np.linalg.norm(pixel - np.clip(pixel, box.min, box.max)))
+
+
+@dataclass(frozen=True)
+class Series:
+    """A method in one protocol, over data sets."""
+
+    name: str
+    tuned: bool
+    method: str
+    rows: dict[str, Row] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The name, with whether labels chose the parameters."""
+        return f"{self.name}, tuned with labels" if self.tuned else self.name
+
+
+def reported_rows(rows: Sequence[Row] | Sequence[Run]) -> list[Row]:
+    """Return the rows of reported runs; runs are summarised first."""
+    # runs of a selection chose parameters and are no result
+    reported = [row for row in as_rows(rows) if row.protocol != "selection"]
+    if not reported:
+        raise ValueError("rows is empty: there is nothing to draw")
+    return reported
+
+
+def check_score(rows: Sequence[Row], score: str) -> None:
+    """Raise for a score that no row has, and list those that they have."""
+    known = dict.fromkeys(name for row in rows for name in row.mean)
+    if not known:
+        reasons = "; ".join(dict.fromkeys(error for row in rows for error in row.errors))
+        raise ValueError(f"no row has a score: {reasons or 'no run ended with labels'}")
+    if score not in known:
+        raise ValueError(f"score={score!r}; the rows have {', '.join(known)}")
+
+
+def published(row: Row, score: str) -> float | None:
+    """Return what the paper printed, which for NMI may have another normaliser."""
+    if row.published is None:
+        return None
+    if score == "acc":
+        return row.published[0]
+    return row.published[1] if score.startswith("nmi") else None
+
+
+def series_of(rows: Sequence[Row]) -> list[Series]:
+    """Gather rows by method, in order of appearance, each with its tuned form beside it."""
+    places = Counter((row.method, row.protocol, row.data) for row in rows)
+    several = {method for (method, _, _), count in places.items() if count > 1}
+    found: dict[tuple[str, bool], Series] = {}
+    for row in rows:
+        scaled = f"{row.method}, scaled by {row.preprocessing}"
+        name = scaled if row.method in several else row.method
+        series = found.setdefault((name, row.tuned), Series(name, row.tuned, row.method))
+        if row.data in series.rows:
+            raise ValueError(
+                f"two rows of {series.title} on {row.data!r} cannot be told apart; give one of them"
+            )
+        series.rows[row.data] = row
+    order = list(dict.fromkeys(series.name for series in found.values()))
+    return sorted(found.values(), key=lambda series: (order.index(series.name), series.tuned))

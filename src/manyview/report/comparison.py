@@ -1,4 +1,4 @@
-"""The table of a comparison: a line for every row of the summary, ready to be shown and sorted."""
+"""The comparison part of the report: table and charts."""
 
 from __future__ import annotations
 
@@ -6,12 +6,29 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from manyview.experiment import Row, Run, summarise
-from manyview.experiment.run import settings_key
-from manyview.report.text import MISSING, figure, short
+import numpy as np
 
-__all__ = ["COLUMNS", "SCORES", "Cell", "Column", "Line", "Standing", "standings"]
+from manyview.experiment import METHODS, Row, Run, summarise
+from manyview.experiment.results import settings_key
+from manyview.mmc import MMC
+from manyview.report.text import MISSING, compact, figure, plotly_text, short
+
+__all__ = [
+    "COLUMNS",
+    "SCORES",
+    "Cell",
+    "Chart",
+    "Column",
+    "Line",
+    "Standing",
+    "convergence",
+    "spread",
+    "standings",
+    "time_and_quality",
+]
+
 
 _Key = tuple[str, str, str, str, str]
 
@@ -220,3 +237,93 @@ def _number_cell(value: float, text: str = "") -> Cell:
     if not math.isfinite(value):
         return Cell(MISSING, None)
     return Cell(text or figure(value), value)
+
+
+Chart = dict[str, Any]
+
+_MOST_POINTS = 200  # of a line; more cannot be told apart at its width
+_PUBLISHED = {"acc": 0, "nmi_geometric": 1}
+
+
+def spread(lines: Sequence[Line], score: str) -> Chart | None:
+    """Return a score of every run beside its mean and the published figure.
+
+    Parameters
+    ----------
+    lines : sequence of Line
+        Of one data set.
+    score : {"acc", "nmi_geometric"}
+
+    Returns
+    -------
+    dict or None
+        None where no run has scores.
+    """
+    rows = []
+    for line in lines:
+        if not line.values[score]:
+            continue
+        published = line.row.published and line.row.published[_PUBLISHED[score]]
+        rows.append(
+            {
+                "name": plotly_text(line.label),
+                "tuned": line.row.tuned,
+                "values": [compact(100 * value) for value in line.values[score]],
+                "seeds": line.seeds,
+                "mean": compact(100 * line.row.mean[score]),
+                "published": compact(None if published is None else 100 * published),
+            }
+        )
+    return {"kind": "spread", "rows": rows} if rows else None
+
+
+def time_and_quality(lines: Sequence[Line]) -> Chart | None:
+    """Return the mean time and the mean accuracy of every line."""
+    points = [
+        {
+            "name": plotly_text(line.label),
+            "tuned": line.row.tuned,
+            # a logarithmic axis has no zero
+            "seconds": compact(max(line.row.seconds, 1e-4)),
+            "acc": compact(100 * line.row.mean["acc"]),
+            "std": compact(100 * line.row.std["acc"]),
+        }
+        for line in lines
+        if "acc" in line.row.mean
+    ]
+    return {"kind": "time", "points": points} if points else None
+
+
+def convergence(runs: Sequence[Run]) -> Chart | None:
+    """Return the objective of MMC after every sweep, a line for each run.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+        Of one data set.
+
+    Returns
+    -------
+    dict or None
+        None where no run of MMC kept its objective.
+    """
+    lines = [
+        {
+            "name": plotly_text(short(run.method, 20) + (" †" if run.tuned else "")),
+            "tuned": run.tuned,
+            "seed": run.seed,
+            **_thinned(run.objective),
+        }
+        for run in runs
+        if run.objective and run.method in METHODS and METHODS[run.method].make is MMC
+    ]
+    return {"kind": "convergence", "lines": lines} if lines else None
+
+
+def _thinned(objective: Sequence[float]) -> dict[str, list[Any]]:
+    count = len(objective)
+    kept = np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int))
+    return {
+        "sweeps": (kept + 1).tolist(),
+        "values": [compact(objective[at], 5) for at in kept],
+    }

@@ -1,10 +1,11 @@
-"""The page as a whole: what goes onto it, and writing it."""
+"""The report page."""
 
 from __future__ import annotations
 
 import os
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from importlib.resources import files
@@ -17,18 +18,90 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 from sklearn.utils.validation import check_is_fitted
 
-from manyview.atomic import whole_file
 from manyview.datasets import Dataset
 from manyview.experiment import Run
-from manyview.experiment.fingerprint import fingerprint
+from manyview.experiment.results import fingerprint, session_here
 from manyview.mmc import MMC
-from manyview.report.charts import Chart, convergence, spread, time_and_quality
-from manyview.report.comparison import COLUMNS, SCORES, standings
-from manyview.report.notes import described_sessions, seeds_of
+from manyview.report.comparison import (
+    COLUMNS,
+    SCORES,
+    Chart,
+    convergence,
+    spread,
+    standings,
+    time_and_quality,
+)
 from manyview.report.reading import MOST_POINTS, Reading, cluster_title, fitted, read
 from manyview.report.text import as_json, figure
+from manyview.storage import whole_file
 
-__all__ = ["write_report"]
+__all__ = ["described_sessions", "seeds_of", "spans", "write_report"]
+
+
+Facts = list[tuple[str, str]]
+
+
+def spans(numbers: Iterable[int]) -> str:
+    """Return numbers with runs of them drawn together.
+
+    Examples
+    --------
+    >>> spans([3, 0, 1, 2, 7])
+    '0 to 3, 7'
+    """
+    parts: list[list[int]] = []
+    for number in sorted(set(numbers)):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1].append(number)
+        else:
+            parts.append([number])
+    return ", ".join(str(p[0]) if len(p) == 1 else f"{p[0]} to {p[-1]}" for p in parts)
+
+
+def seeds_of(runs: Sequence[Run]) -> list[tuple[str, str]]:
+    """Return the seeds of the runs on each data set."""
+    seeds: dict[str, set[int]] = {}
+    for run in runs:
+        seeds.setdefault(run.data, set()).add(run.seed)
+    return [(data, spans(found)) for data, found in seeds.items()]
+
+
+def described_sessions(
+    runs: Sequence[Run], sessions: Sequence[Mapping[str, Any]] | None
+) -> list[tuple[str, Facts]]:
+    """Return versions and machine of every session that a run belongs to, with its title.
+
+    Without sessions, those of this process: where it did not do the runs, the title tells.
+
+    Parameters
+    ----------
+    runs : sequence of Run
+    sessions : sequence of mapping, or None
+        As a results file holds them; a run's ``session`` is a position in it.
+
+    Returns
+    -------
+    list of (str, list of (str, str))
+    """
+    if not sessions:
+        return [("The process that wrote this page", _facts(session_here()))]
+    counts = Counter(run.session for run in runs if 0 <= run.session < len(sessions))
+    described = []
+    for at, count in sorted(counts.items()):
+        title = f"Session {at + 1}: {count} run{'s' if count > 1 else ''}"
+        described.append((title, _facts(sessions[at])))
+    return described or [("The process that wrote this page", _facts(session_here()))]
+
+
+def _facts(session: Mapping[str, Any]) -> Facts:
+    return [(str(name), _fact(value)) for name, value in session.items() if name != "format"]
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {entry}" for name, entry in value.items())
+    return str(value)
+
 
 _ALL_POINTS = 15_000  # on all maps together, which keeps the page small
 _FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError, MemoryError)

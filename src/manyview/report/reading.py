@@ -1,4 +1,4 @@
-"""What MMC found in a data set: where samples stand, which classes it met, what it kept."""
+"""The part of the report that describes the clusters MMC found."""
 
 from __future__ import annotations
 
@@ -9,22 +9,273 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
+from manyview._typing import Floats
+from manyview.base import feature_name
 from manyview.datasets import Dataset
 from manyview.exceptions import InterruptWarning
+from manyview.linalg.partition import matched_order
 from manyview.metrics import score_all
 from manyview.mmc import MMC
-from manyview.report.charts import Chart
-from manyview.report.contingency import Contingency, contingency
-from manyview.report.features import (
-    ClusterFeatures,
-    ViewFeatures,
-    cluster_features,
-    view_features,
-)
-from manyview.report.placement import places
+from manyview.report.comparison import Chart
 from manyview.report.text import plotly_text
 
-__all__ = ["MOST_POINTS", "Mark", "Reading", "cluster_title", "fitted", "read"]
+__all__ = [
+    "MOST_POINTS",
+    "ClusterFeatures",
+    "Contingency",
+    "Mark",
+    "Reading",
+    "ViewFeatures",
+    "cluster_features",
+    "cluster_title",
+    "contingency",
+    "fitted",
+    "places",
+    "read",
+    "shares",
+    "view_features",
+]
+
+
+@dataclass(frozen=True)
+class Contingency:
+    """A contingency table in matched order.
+
+    Attributes
+    ----------
+    classes, clusters : list of int
+        Of the rows and the columns; the first ``n_matched`` of each belong together.
+    counts : ndarray of shape (n_classes, n_clusters)
+        Samples of a class in a cluster.
+    n_matched : int
+    """
+
+    classes: list[int]
+    clusters: list[int]
+    counts: npt.NDArray[np.int64]
+    n_matched: int
+
+
+def contingency(y: npt.ArrayLike, labels: npt.ArrayLike) -> Contingency:
+    """Count the samples of each class in each cluster, under the matching that accuracy uses.
+
+    Matched classes come in their own order, then those that no cluster is matched to; clusters
+    follow them. A cluster is not matched to a class of which it has no sample.
+
+    Parameters
+    ----------
+    y, labels : array-like of int of shape (n_samples,)
+        Classes and clusters.
+
+    Returns
+    -------
+    Contingency
+
+    Examples
+    --------
+    >>> table = contingency([0, 0, 1, 1], [5, 5, 2, 5])
+    >>> table.classes, table.clusters, table.counts.tolist()
+    ([0, 1], [5, 2], [[2, 0], [1, 1]])
+    """
+    classes, rows = np.unique(y, return_inverse=True)
+    clusters, columns = np.unique(labels, return_inverse=True)
+    counts = np.zeros((len(classes), len(clusters)), dtype=np.int64)
+    np.add.at(counts, (rows, columns), 1)
+    row_order, column_order, n_matched = matched_order(counts)
+    return Contingency(
+        [int(value) for value in classes[row_order]],
+        [int(value) for value in clusters[column_order]],
+        counts[np.ix_(row_order, column_order)],
+        n_matched,
+    )
+
+
+@dataclass(frozen=True)
+class ViewFeatures:
+    """The features of one view that a model kept.
+
+    Attributes
+    ----------
+    view : str
+    n_features, n_kept : int
+        How many there are, and how many have a row other than zero in the view factor.
+    top : list of (str, float)
+        Those of the largest rows, with their norms over the largest one.
+    """
+
+    view: str
+    n_features: int
+    n_kept: int
+    top: list[tuple[str, float]]
+
+
+@dataclass(frozen=True)
+class ClusterFeatures:
+    """The features that speak most for one cluster.
+
+    Attributes
+    ----------
+    alone : list of list of str
+        Single features of each view.
+    together : list of tuple of (str, str)
+        Products of features of two views: the views and their features.
+    """
+
+    alone: list[list[str]]
+    together: list[tuple[tuple[str, str], ...]]
+
+
+def view_features(model: MMC, view: int, *, most: int = 12) -> ViewFeatures:
+    """Return what a fitted model keeps of a view.
+
+    Parameters
+    ----------
+    model : MMC
+        Fitted.
+    view : int
+        Its position.
+    most : int
+        How many features of the largest rows are named.
+
+    Returns
+    -------
+    ViewFeatures
+    """
+    norms = np.linalg.norm(model.view_factors_[view][:-1], axis=1)
+    largest = [int(at) for at in np.argsort(-norms, kind="stable")[:most] if norms[at] > 0]
+    return ViewFeatures(
+        str(model.view_names_[view]),
+        len(norms),
+        int(np.count_nonzero(norms)),
+        [(feature_name(model, view, at), float(norms[at] / norms[largest[0]])) for at in largest],
+    )
+
+
+def cluster_features(model: MMC, *, each: int = 5, pairs: int = 3) -> list[ClusterFeatures]:
+    """Return what speaks for each cluster of a fitted model.
+
+    Parameters
+    ----------
+    model : MMC
+        Fitted.
+    each : int
+        How many single features of a view are named.
+    pairs : int
+        How many products are named.
+
+    Returns
+    -------
+    list of ClusterFeatures
+        One for each cluster.
+    """
+    found = [
+        ClusterFeatures([[] for _ in range(model.n_views_)], []) for _ in model.cluster_factors_
+    ]
+    for view in range(model.n_views_):
+        for entry in model.explain(1, top=each, views=view):
+            [(_, feature)] = entry.features
+            found[entry.cluster].alone[view].append(feature)
+    if model.n_views_ > 1:
+        for entry in model.explain(2, top=pairs):
+            found[entry.cluster].together.append(entry.features)
+    return found
+
+
+_GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
+
+
+def shares(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
+    """Return how far each sample belongs to each cluster, as shares that sum to 1.
+
+    The prediction is written in the coordinates in which the centres of the clusters are the unit
+    vectors, which serves an indicator with any orthonormal columns. Shares are the squares of the
+    positive ones, so that a small prediction hardly moves a sample.
+
+    Parameters
+    ----------
+    prediction : array-like of shape (n_samples, n_columns)
+        As the estimator's ``transform`` returns.
+    labels : array-like of int of shape (n_samples,)
+        Clusters.
+
+    Returns
+    -------
+    ndarray of shape (n_samples, n_clusters)
+        By the clusters that occur, in their order.
+
+    Examples
+    --------
+    >>> shares([[1.0, 0.0], [0.0, 2.0], [0.5, 1.0]], [0, 1, 1]).round(1)
+    array([[1. , 0. ],
+           [0. , 1. ],
+           [0.2, 0.8]])
+    """
+    values = np.asarray(prediction, dtype=np.float64)
+    _, at = np.unique(labels, return_inverse=True)
+    members = np.eye(at.max() + 1)[at]
+    centres = (members.T @ values) / members.sum(axis=0)[:, None]
+    weights = np.maximum(values @ np.linalg.pinv(centres), 0) ** 2
+    total = weights.sum(axis=1, keepdims=True)
+    # a sample for which nothing is predicted stands with its cluster
+    found: Floats = np.where(total > 1e-12, weights / np.maximum(total, 1e-12), members)
+    return found
+
+
+def places(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Floats, float]:
+    """Return a place in the plane for every sample, that of every cluster, and its room.
+
+    Clusters stand on a circle, those that share samples beside each other. A sample stands at the
+    mean of these places by its shares; around it, the samples of a cluster are fanned out, the
+    most certain in the middle, so that none hides another.
+
+    Parameters
+    ----------
+    prediction : array-like of shape (n_samples, n_columns)
+        As the estimator's ``transform`` returns.
+    labels : array-like of int of shape (n_samples,)
+        Clusters.
+
+    Returns
+    -------
+    samples : ndarray of shape (n_samples, 2)
+    clusters : ndarray of shape (n_clusters, 2)
+        By the clusters that occur, in their order.
+    room : float
+        Radius within which the largest cluster is fanned out.
+    """
+    part = shares(prediction, labels)
+    _, at, sizes = np.unique(labels, return_inverse=True, return_counts=True)
+    count = len(sizes)
+    angle = np.empty(count)
+    angle[_round(part, at)] = 2 * np.pi * np.arange(count) / count
+    anchors = np.column_stack([np.sin(angle), np.cos(angle)])
+    if count == 1:
+        anchors[:] = 0
+    room = 0.8 * float(np.sin(np.pi / max(count, 3)))  # of half the way to the next cluster
+    samples = part @ anchors
+    for cluster in range(count):
+        members = np.flatnonzero(at == cluster)
+        members = members[np.argsort(-part[members, cluster], kind="stable")]
+        rank = np.arange(len(members))
+        radius = room * np.sqrt(sizes[cluster] / sizes.max()) * np.sqrt(rank / len(members))
+        turn = rank * _GOLDEN_ANGLE
+        samples[members] += radius[:, None] * np.column_stack([np.cos(turn), np.sin(turn)])
+    return samples, anchors, room
+
+
+def _round(part: Floats, at: npt.NDArray[np.intp]) -> list[int]:
+    """Return the clusters in an order in which each follows the one it shares most with."""
+    count = part.shape[1]
+    common = np.zeros((count, count))
+    np.add.at(common, at, part)
+    common += common.T
+    order, left = [0], set(range(1, count))
+    while left:
+        nearest = max(sorted(left), key=lambda cluster: common[order[-1], cluster])
+        order.append(nearest)
+        left.remove(nearest)
+    return order
+
 
 MOST_POINTS = 5000
 MOST_CLASSES = 40

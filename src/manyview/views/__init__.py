@@ -8,12 +8,12 @@ from manyview.views.checks import (
     check_same_views,
     check_scale,
     has_equal_rows,
+    warn_of_few_distinct,
     warn_of_single_features,
 )
 from manyview.views.container import Array, Views
 from manyview.views.convert import as_views, first_index, unchecked_views
-from manyview.views.distinct import warn_of_few_distinct
-from manyview.views.present import check_shared_samples
+from manyview.views.missing import check_shared_samples
 
 __all__ = [
     "Array",

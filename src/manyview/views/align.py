@@ -1,4 +1,4 @@
-"""Rows of some of the samples among those of all."""
+"""Alignment of samples by row and of features by name."""
 
 from __future__ import annotations
 

@@ -1,23 +1,24 @@
-"""What views must satisfy, and what is said when they do not."""
+"""Validation of views: shapes, types, finite values, repeated samples."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
-from manyview.exceptions import ViewWarning
+from manyview.exceptions import ViewWarning, warn_user
+from manyview.views.backends import is_dense_tensor, place_of, tensor_not_finite, value_range
 from manyview.views.container import Array, Views, listed
-from manyview.views.places import place_of, value_range
-from manyview.views.tensors import is_dense_tensor, tensor_not_finite
-from manyview.warn import warn_user
 
 __all__ = [
     "ROUNDING_OF_MEAN",
+    "check_compressed",
     "check_indexes",
     "check_n_clusters",
     "check_rows",
@@ -27,9 +28,31 @@ __all__ = [
     "has_equal_rows",
     "position",
     "size_within_range",
+    "warn_of_few_distinct",
     "warn_of_numbers",
     "warn_of_single_features",
 ]
+
+
+def check_compressed(array: Any) -> None:
+    """Raise ValueError where a CSR or CSC array points outside itself.
+
+    SciPy's compiled code follows indices unchecked, so that a damaged file, or a map of one that is
+    not written whole, could read and write memory that is not the array's.
+
+    Examples
+    --------
+    >>> import scipy.sparse as sp
+    >>> check_compressed(sp.csr_array(([1.0, 2.0], [0, 7], [0, 1, 2]), shape=(2, 3)))
+    Traceback (most recent call last):
+    ...
+    ValueError: indices must be < 3
+    """
+    # check_format looks no further than the last pointer when that one says that nothing is stored
+    if (np.diff(array.indptr) < 0).any():
+        raise ValueError("the pointers to the rows or columns of a sparse array decrease")
+    array.check_format(full_check=True)
+
 
 ROUNDING_OF_MEAN = 1e-11
 """Part of a feature's mean below which its deviation is rounding: the feature is constant."""
@@ -332,3 +355,64 @@ def position(at: tuple[int, ...], features: npt.NDArray[np.str_] | None = None) 
         return f"position {at}"
     column = str(at[1]) if features is None else repr(str(features[at[1]]))
     return f"row {at[0]}, column {column}"
+
+
+_READ_BYTES = 1 << 24
+
+
+def warn_of_few_distinct(n_clusters: int, views: Views) -> None:
+    """Warn of fewer distinct samples than clusters, which would have to split equal ones.
+
+    Of arrays in this process only.
+    """
+    if views.place != "numpy":
+        return
+    distinct = _count_distinct(views, n_clusters)
+    if distinct < n_clusters:
+        warn_user(
+            f"n_clusters={n_clusters} is more than the {distinct} distinct sample(s) among "
+            f"{views.n_samples}: samples that are the same come into different clusters; expected "
+            f"n_clusters of at most {distinct}",
+            ConvergenceWarning,
+        )
+
+
+def _count_distinct(views: Views, enough: int) -> int:
+    """Return the number of samples that differ in some view; no more are read than are `enough`."""
+    per_row = sum(
+        array.data.nbytes // views.n_samples if sp.issparse(array) else array[:1].nbytes
+        for array in views.arrays
+    )
+    most = max(1, _READ_BYTES // max(1, per_row))
+    seen: set[int] = set()
+    begin = 0
+    while begin < views.n_samples and len(seen) < enough:
+        # of most data the very first rows differ
+        end = begin + min(most, max(begin, enough))
+        part = views.take(slice(begin, end))
+        seen.update(map(hash, zip(*_keys_of_views(part), strict=True)))
+        begin = end
+    return len(seen)
+
+
+def _keys_of_views(views: Views) -> list[list[Any]]:
+    keys = [_keys(array) for array in views.arrays]
+    if views.present is not None:
+        # what a row holds that lacks the view does not matter
+        for v, here in enumerate(views.present.T):
+            keys[v] = [key if there else None for key, there in zip(keys[v], here, strict=True)]
+    return keys
+
+
+def _keys(array: Array) -> list[Any]:
+    """Return of each row what equal ones share and others do not."""
+    if sp.issparse(array):
+        array = array.copy()
+        array.eliminate_zeros()
+        return [
+            array.indices[row].tobytes() + array.data[row].tobytes()
+            for row in (slice(*ends) for ends in pairwise(array.indptr))
+        ]
+    rows = np.ascontiguousarray(array + array.dtype.type(0))  # of two zeros with a sign each, one
+    keys: list[Any] = rows.view(np.dtype((np.void, rows[:1].nbytes))).ravel().tolist()
+    return keys

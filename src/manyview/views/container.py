@@ -11,8 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.views.places import Place, dtype_of, place_of
-from manyview.views.tensors import tensor_rows
+from manyview.views.backends import Place, dtype_of, place_of, tensor_rows
 
 __all__ = ["Array", "Views", "listed"]
 

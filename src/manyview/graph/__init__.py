@@ -1,0 +1,1 @@
+"""Affinity graphs over several views and their spectral clustering."""

@@ -1,0 +1,131 @@
+"""k-means over the rows of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from manyview._typing import Matrix
+from manyview.engine import Block, Engine, Sums, Update
+from manyview.engine.arrays import (
+    Array,
+    as_dtype,
+    namespace,
+    placed_like,
+    product_over_rows,
+    to_numpy,
+)
+from manyview.linalg.partition import cluster_rows, without_empty
+
+__all__ = ["MOST_ITERATIONS", "assigned", "cluster_sizes", "cluster_state", "lloyd", "members_of"]
+
+
+MOST_ITERATIONS = 100
+"""Of Lloyd's, a pass over all rows each."""
+
+_MOST_ROWS_AT_ONCE = 10_000  # of more, the first centres are those of a sample
+_SETTLED_COST = 1e-6  # a gain that is a smaller part of the cost ends the iterations
+
+
+def cluster_state(engine: Engine, name: str, n_clusters: int, rng: np.random.Generator) -> Matrix:
+    """Cluster the rows of a state, put ``labels`` into the blocks, and return the centres."""
+    n, most = engine.n_samples, max(_MOST_ROWS_AT_ONCE, 10 * n_clusters)
+    if n <= most:
+        labels, centres = cluster_rows(engine.take_state(name, np.arange(n)), n_clusters, rng)
+        engine.scatter("labels", labels)
+        return centres
+    sample = np.sort(rng.choice(n, most, replace=False))
+    _, centres = cluster_rows(engine.take_state(name, sample), n_clusters, rng)
+
+    def step(centres: list[Matrix]) -> Sums:
+        return engine.update(_assign_kernel, name, centres[0].astype(engine.dtype))
+
+    return lloyd(engine, step, [centres])[0]
+
+
+def lloyd(
+    engine: Engine,
+    step: Callable[[list[Matrix]], Sums],
+    centres: list[Matrix],
+    means: Callable[[int, Any], Matrix] = lambda part, sums: to_numpy(sums),
+    *,
+    most: int = MOST_ITERATIONS,
+) -> list[Matrix]:
+    """Iterate from given centres until the cost settles; no cluster is left empty.
+
+    Parameters
+    ----------
+    engine : Engine
+        Whose blocks hold ``labels`` afterwards.
+    step : callable
+        Puts ``labels`` for given centres into the blocks and returns the cost, the sizes of the
+        clusters and, for each part of the centres, sums of members.
+    centres : list of ndarray
+        Parts of the centres, each n_clusters x width.
+    means : callable
+        Makes the sums of a part an array of n_clusters x width.
+    most : int
+        Most iterations.
+
+    Returns
+    -------
+    list of ndarray
+        The centres, of which each sample has the nearest.
+    """
+    previous = np.inf
+    for left in reversed(range(most)):
+        cost, sizes, *sums = step(centres)
+        sizes = to_numpy(sizes)[:, None]
+        if previous - float(cost) <= _SETTLED_COST * abs(float(cost)) or not left:
+            break
+        previous = float(cost)
+        centres = [
+            np.where(sizes > 0, means(part, total) / np.maximum(sizes, 1.0), centre)
+            for part, (total, centre) in enumerate(zip(sums, centres, strict=True))
+        ]
+    if not sizes.all():
+        labels = to_numpy(engine.gather("labels")).astype(np.intp)
+        engine.scatter("labels", without_empty(labels, sizes.size))
+    return centres
+
+
+def cluster_sizes(engine: Engine, n_clusters: int) -> npt.NDArray[np.float64]:
+    """Return the number of members of each cluster of the labels in the blocks."""
+    (sizes,) = engine.sum(_sizes_kernel, n_clusters)
+    return to_numpy(sizes)
+
+
+def members_of(labels: Array, n_clusters: int) -> Array:
+    """Return which sample is in which cluster, n x n_clusters."""
+    clusters = np.arange(n_clusters)
+    return labels[:, None] == placed_like(clusters, labels)
+
+
+def assigned(distances: Array) -> tuple[Array, Array, Array]:
+    """Return the labels, the members as zeros and ones, and the cost, of distances to centres."""
+    xp = namespace(distances)
+    labels = xp.argmin(distances, axis=1)
+    members = xp.astype(members_of(labels, distances.shape[1]), distances.dtype)
+    return labels, members, xp.sum(as_dtype(xp.min(distances, axis=1), np.float64))
+
+
+def _assign_kernel(block: Block, name: str, centres: Array) -> Update:
+    rows = block.state[name]
+    xp = namespace(rows)
+    centres = xp.astype(centres, rows.dtype, copy=False)
+    distances = xp.sum(centres * centres, axis=1) - 2.0 * (rows @ centres.T)
+    labels, members, cost = assigned(distances)
+    exact = as_dtype(members, np.float64)
+    return {"labels": labels}, (
+        cost,
+        xp.sum(exact, axis=0),
+        product_over_rows(exact, as_dtype(rows, np.float64)),
+    )
+
+
+def _sizes_kernel(block: Block, n_clusters: int) -> Sums:
+    members = as_dtype(members_of(block.state["labels"], n_clusters), np.float64)
+    return (namespace(members).sum(members, axis=0),)

@@ -1,0 +1,306 @@
+"""The paper's figures: convergence and run time against samples."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from manyview import MMC
+from manyview.datasets import Dataset
+from manyview.experiment import Limits, Listener, Method, ResultsFile, Run, compare
+from manyview.plotting import plot_objective, plot_time_against_size
+from manyview.plotting.style import shown
+from manyview.storage import whole_file
+
+__all__ = [
+    "Files",
+    "Growth",
+    "converge",
+    "plot_convergence",
+    "plot_growth",
+    "subsets",
+    "time_growth",
+    "write_convergence",
+    "write_growths",
+]
+
+
+class Files:
+    """What is written into a folder, each file whole or not at all.
+
+    Attributes
+    ----------
+    written : list of Path
+        The files, in order.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.written: list[Path] = []
+
+    def text(self, name: str, text: str) -> None:
+        """Write a file of text."""
+        with whole_file(self._place(name)) as file:
+            file.write(text.encode())
+
+    def csv(self, name: str, heads: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
+        """Write a table, a head for each of its columns."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow(heads)
+        writer.writerows(lines)
+        self.text(name, text.getvalue())
+
+    def figure(self, name: str, draw: Callable[[], Any]) -> None:
+        """Draw a figure and write it."""
+        from matplotlib import pyplot
+
+        figure = draw().figure
+        with whole_file(self._place(name)) as file:
+            figure.savefig(file, format="png", dpi=150, bbox_inches="tight")
+        pyplot.close(figure)
+
+    def _place(self, name: str) -> Path:
+        """Return the path of a name that may hold anything, as names of data sets do."""
+        safe = Path(re.sub(r"[^\w.-]+", "_", name))
+        numbers = chain([""], (f"-{number}" for number in count(2)))
+        names = (f"{safe.stem[:80]}{number}{safe.suffix}" for number in numbers)
+        path = next(path for path in map(self._folder.joinpath, names) if path not in self.written)
+        self.written.append(path)
+        return path
+
+
+Curves = Mapping[tuple[str, str], Sequence[float]]
+
+
+def converge(
+    datasets: Sequence[Dataset],
+    *,
+    n_sweeps: int = 50,
+    n_jobs: int | None = None,
+    n_threads: int = 1,
+    limits: Limits | None = None,
+    results: ResultsFile | None = None,
+    listener: Listener | None = None,
+) -> dict[tuple[str, str], tuple[float, ...]]:
+    """Return the objective of MMC after every sweep.
+
+    Parameters
+    ----------
+    datasets : sequence of Dataset
+    n_sweeps : int
+        Sweeps, of which none is left out for settling early.
+    n_jobs : int or None
+        Fits side by side.
+    n_threads : int
+        Threads of linear algebra in each.
+    limits : Limits, optional
+        Of time and memory of a fit; one that goes beyond has no curve.
+    results : ResultsFile, optional
+        Where runs are kept and taken from.
+    listener : Listener, optional
+        Is told of the progress.
+
+    Returns
+    -------
+    dict of (str, str) to tuple of float
+        By data set and indicator.
+    """
+    all_of_them = {"max_iter": n_sweeps, "tol": 0.0, "patience": None}
+    methods = [
+        Method(f"MMC, {kind}", MMC, {"indicator": kind, **all_of_them})
+        for kind in ("orthogonal", "discrete")
+    ]
+    runs = compare(
+        methods,
+        datasets,
+        repeats=1,
+        n_jobs=n_jobs,
+        n_threads=n_threads,
+        limits=limits,
+        results=results,
+        listener=listener,
+    )
+    return {
+        (run.data, str(run.params["indicator"])): run.objective
+        for run in runs
+        if run.outcome == "done"
+    }
+
+
+def write_convergence(files: Files, curves: Curves) -> None:
+    """Write the table of the objective, and a figure of each data set.
+
+    Parameters
+    ----------
+    files : Files
+        Where they go.
+    curves : mapping
+        As :func:`converge` returns.
+    """
+    lines = [
+        (data, kind, sweep, value)
+        for (data, kind), values in curves.items()
+        for sweep, value in enumerate(values, start=1)
+    ]
+    files.csv("convergence.csv", ("data", "indicator", "sweep", "objective"), lines)
+    for data in dict.fromkeys(data for data, _ in curves):
+        files.figure(f"convergence-{data}.png", partial(plot_convergence, data, curves))
+
+
+def plot_convergence(data: str, curves: Curves) -> Any:
+    """Draw the objective on one data set against the sweeps, and return the axes."""
+    axes = plot_objective(
+        {kind: list(values) for (name, kind), values in curves.items() if name == data}
+    )
+    axes.set_title(f"MMC on {shown(data)}")
+    return axes
+
+
+@dataclass(frozen=True)
+class Growth:
+    """Processor seconds of methods on growing parts of a data set.
+
+    Attributes
+    ----------
+    data : str
+        Name of the set.
+    sizes : tuple of int
+        Numbers of samples.
+    seconds : dict of str to list of float
+        For each method, at each size; NaN from where it was stopped or refused.
+    reasons : dict of str to str
+        Why a method has no figure from some size on.
+    """
+
+    data: str
+    sizes: tuple[int, ...]
+    seconds: dict[str, list[float]]
+    reasons: dict[str, str]
+
+
+def subsets(dataset: Dataset, sizes: Sequence[int], seed: int = 0) -> list[Dataset]:
+    """Return growing parts of a data set, each within the next, drawn at random.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    sizes : sequence of int
+        Numbers of samples; larger ones than there are stand for all.
+    seed : int
+        Of the order in which samples are drawn.
+
+    Returns
+    -------
+    list of Dataset
+        Named after the set and their size; every class that a part lacks is lacking in its `y`.
+    """
+    n = dataset.views.n_samples
+    order = np.random.default_rng(seed).permutation(n)
+    parts = []
+    for size in sorted({min(int(size), n) for size in sizes}):
+        drawn = np.sort(order[:size])
+        y = None if dataset.y is None else dataset.y[drawn]
+        parts.append(Dataset(dataset.views.take(drawn), y, name=f"{dataset.name}, {size} samples"))
+    return parts
+
+
+def time_growth(
+    dataset: Dataset,
+    methods: Sequence[Method],
+    sizes: Sequence[int],
+    *,
+    n_threads: int = 1,
+    limits: Limits,
+    results: ResultsFile | None = None,
+    listener: Listener | None = None,
+) -> Growth:
+    """Fit methods to growing parts of a data set, one at a time.
+
+    A method that was refused, or stopped at a limit, is not tried on larger parts.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    methods : sequence of Method
+    sizes : sequence of int
+        Numbers of samples.
+    n_threads : int
+        Threads of linear algebra in a fit.
+    limits : Limits
+        Of each fit.
+    results : ResultsFile, optional
+        Where runs are kept and taken from.
+    listener : Listener, optional
+        Is told of the progress.
+
+    Returns
+    -------
+    Growth
+    """
+    parts = subsets(dataset, sizes)
+    seconds = {method.name: [float("nan")] * len(parts) for method in methods}
+    reasons: dict[str, str] = {}
+    for place, part in enumerate(parts):
+        left = [method for method in methods if method.name not in reasons]
+        for run in compare(
+            left,
+            [part],
+            repeats=1,
+            n_jobs=1,
+            n_threads=n_threads,
+            limits=limits,
+            results=results,
+            listener=listener,
+        ):
+            if run.outcome == "done":
+                seconds[run.method][place] = _seconds(run)
+            else:
+                reasons[run.method] = f"{part.name}: {run.error}"
+    return Growth(dataset.name, tuple(part.views.n_samples for part in parts), seconds, reasons)
+
+
+def _seconds(run: Run) -> float:
+    # the clock of the processor ticks in steps that a small fit can fall between
+    return run.cpu_seconds or run.seconds
+
+
+def write_growths(files: Files, growths: Sequence[Growth]) -> None:
+    """Write the table of times, and a figure of each data set that has several sizes.
+
+    Parameters
+    ----------
+    files : Files
+        Where they go.
+    growths : sequence of Growth
+        None of them writes nothing.
+    """
+    if not growths:
+        return
+    lines = [
+        (growth.data, method, size, "" if value != value else value, growth.reasons.get(method, ""))
+        for growth in growths
+        for method, values in growth.seconds.items()
+        for size, value in zip(growth.sizes, values, strict=True)
+    ]
+    files.csv("times.csv", ("data", "method", "samples", "cpu_seconds", "ended"), lines)
+    for growth in growths:
+        if len(growth.sizes) > 1 and not np.isnan(list(growth.seconds.values())).all():
+            files.figure(f"times-{growth.data}.png", partial(plot_growth, growth))
+
+
+def plot_growth(growth: Growth) -> Any:
+    """Draw the times of the methods that have any against the sizes, and return the axes."""
+    timed = {name: values for name, values in growth.seconds.items() if not np.isnan(values).all()}
+    axes = plot_time_against_size(growth.sizes, timed, ylabel="processor seconds")
+    axes.set_title(f"growing parts of {shown(growth.data)}")
+    return axes

@@ -1,0 +1,479 @@
+"""Figures of a fit: embedding, contingency table, features, objective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from manyview.linalg.partition import matched_order
+from manyview.metrics import clustering_accuracy
+from manyview.plotting.style import INK, VERMILLION, given_or_new, names_of, shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+from typing import TYPE_CHECKING, Any
+
+from sklearn.utils.validation import check_is_fitted
+
+from manyview._typing import Matrix
+from manyview.base import MultiViewClusterer
+from manyview.plotting.style import legend_beside, styles_of
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+from typing import TYPE_CHECKING
+
+from manyview.base import feature_name, view_place
+from manyview.plotting.style import BLUE
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from sklearn.base import BaseEstimator
+
+from manyview.experiment.results import Run
+from manyview.plotting.style import tick_log_axis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["plot_contingency", "plot_embedding", "plot_feature_weights", "plot_objective"]
+
+
+Counts = npt.NDArray[np.int64]
+
+_MANY = 15  # classes or clusters, from which cells are small
+_MOST_COUNTED = 40  # beyond, numbers could not be read and would take minutes to draw
+_MOST = 5000  # beyond, a cell is a small part of a pixel and the table fills the memory
+
+
+def plot_contingency(
+    y: npt.ArrayLike,
+    labels: npt.ArrayLike,
+    class_names: Sequence[str] | None = None,
+    *,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw how many samples of each class are in each cluster.
+
+    Clusters stand in the order of the classes that they are matched to, so that agreement lies
+    on the diagonal; what has no match comes last. The matching is that of the accuracy, which is
+    the title. Colours are parts of a class. Of more than 40 classes or clusters the cells hold no
+    numbers, a bar tells the colours, and not all are named; a line encloses those that are matched.
+
+    Parameters
+    ----------
+    y : array-like of shape (n_samples,)
+        Classes: the rows.
+    labels : array-like of shape (n_samples,)
+        Clusters: the columns.
+    class_names : sequence of str, optional
+        ``class_names[k]`` names the class ``k`` of `y`.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure that grows with the table.
+
+    Returns
+    -------
+    matplotlib Axes
+        A text for each cell, up to 40 classes and clusters.
+
+    Raises
+    ------
+    ValueError
+        If the labels are not as many, class names are missing, or there are more classes or
+        clusters than a figure can show.
+
+    Examples
+    --------
+    >>> from matplotlib import pyplot as plt
+    >>> from manyview.plotting import plot_contingency
+    >>> ax = plot_contingency([0, 0, 1, 1], [7, 7, 7, 3], class_names=["cat", "dog"])
+    >>> [tick.get_text() for tick in ax.get_xticklabels()]
+    ['7', '3']
+    >>> [text.get_text() for text in ax.texts]
+    ['2', '0', '1', '1']
+    >>> plt.close(ax.figure)
+    """
+    y, labels = np.asarray(y), np.asarray(labels)
+    if y.size != labels.size:
+        raise ValueError(
+            f"y has {y.size} labels, labels has {labels.size}: both are of the same samples"
+        )
+    accuracy = clustering_accuracy(y, labels)
+    classes, row_of = np.unique(y, return_inverse=True)
+    clusters, column_of = np.unique(labels, return_inverse=True)
+    if max(len(classes), len(clusters)) > _MOST:
+        raise ValueError(
+            f"y has {len(classes)} classes, labels {len(clusters)} clusters: a figure shows at "
+            f"most {_MOST}; are they ids of the samples?"
+        )
+    names = list(names_of(y, class_names).values())
+    counts = np.zeros((len(classes), len(clusters)), dtype=np.int64)
+    np.add.at(counts, (row_of, column_of), 1)
+    rows, columns, matched = matched_order(counts)
+    counts = counts[np.ix_(rows, columns)]
+
+    cell = 0.5 if max(counts.shape) <= _MANY else 0.3
+    across, down = (cell * min(size, _MOST_COUNTED) for size in (len(clusters), len(classes)))
+    ax = given_or_new(ax, (2.2 + across, 1.3 + 0.85 * down))
+    if max(counts.shape) <= _MOST_COUNTED:
+        _draw_cells(ax, counts, matched)
+    else:
+        _draw_picture(ax, counts, matched)
+    box, inch = ax.get_window_extent(), ax.figure.dpi
+    named = _thinned(len(clusters), box.width / (0.6 * inch))
+    ax.set_xticks(named, [shown(clusters[columns[at]]) for at in named])
+    named = _thinned(len(classes), box.height / (0.25 * inch))
+    ax.set_yticks(named, [shown(names[rows[at]]) for at in named])
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set(xlabel="cluster", ylabel="class", title=f"ACC {accuracy:.3f}")
+    return ax
+
+
+def _thinned(count: int, most: float) -> range:
+    """Return the places that are named: all up to where cells have numbers, then `most` or so."""
+    return range(0, count, 1 if count <= _MOST_COUNTED else math.ceil(count / most))
+
+
+def _draw_picture(ax: Axes, counts: Counts, matched: int) -> None:
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    box = ax.get_window_extent()
+    # matplotlib would blur tall cells that are narrow; those below a pixel have to be averaged
+    crisp = "nearest" if counts.shape[1] <= box.width and counts.shape[0] <= box.height else None
+    image = ax.imshow(shares, cmap="Blues", vmin=0.0, aspect="auto", interpolation=crisp)
+    ax.figure.colorbar(image, ax=ax, label="part of the class", fraction=0.04, pad=0.02)
+    _enclose(ax, 0, matched)
+
+
+def _draw_cells(ax: Axes, counts: Counts, matched: int) -> None:
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    size = 9.0 if max(counts.shape) <= _MANY else 7.0
+    for (row, column), count in np.ndenumerate(counts):
+        dark = shares[row, column] > 0.55
+        colour = "white" if dark else INK if count else "#bbbbbb"
+        ax.text(column, row, str(count), ha="center", va="center", color=colour, fontsize=size)
+    for at in range(matched):
+        _enclose(ax, at, 1)
+
+
+def _enclose(ax: Axes, start: int, size: int) -> None:
+    from matplotlib.patches import Rectangle
+
+    corner = start - 0.5, start - 0.5
+    ax.add_patch(Rectangle(corner, size, size, fill=False, edgecolor=VERMILLION, linewidth=1.4))
+
+
+_PLACES = ("embedding_", "consensus_", "indicator_")
+
+
+def plot_embedding(
+    estimator: MultiViewClusterer,
+    y: npt.ArrayLike | None = None,
+    *,
+    views: Any = None,
+    class_names: Sequence[str] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the samples on the two principal components of a method's embedding.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        With `views`, what its ``transform`` makes of them: for MMC, its prediction of the
+        indicator from products across views. Without, what it keeps of the samples of fit:
+        ``embedding_``, ``consensus_`` or ``indicator_``.
+    y : array-like of shape (n_samples,), optional
+        What the colours tell, such as classes; by default the clusters.
+    views : list, tuple or dict of array-likes, or Views; optional
+        The views of fit, or others of the same kind. MMC's default indicator needs them: it puts
+        all samples of a cluster on one point.
+    class_names : sequence of str, optional
+        ``class_names[k]`` names the class ``k`` of `y`.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        One group of points for each class or cluster.
+
+    Examples
+    --------
+    >>> from matplotlib import pyplot as plt
+    >>> from manyview import MMC
+    >>> from manyview.datasets import make_views
+    >>> from manyview.plotting import plot_embedding
+    >>> views, y = make_views(n_samples=60, n_clusters=3, random_state=0)
+    >>> model = MMC(n_clusters=3, random_state=0).fit(views)
+    >>> ax = plot_embedding(model, y, views=views)
+    >>> sum(len(group.get_offsets()) for group in ax.collections)
+    60
+    >>> plt.close(ax.figure)
+    """
+    check_is_fitted(estimator)
+    embedding, source = _embedding(estimator, views)
+    if y is None:
+        y = estimator.labels_ if views is None else estimator.predict(views)
+        kind = "cluster"
+    else:
+        kind = "class"
+    colours = np.asarray(y)
+    if colours.shape != (len(embedding),):
+        raise ValueError(
+            f"y has shape {colours.shape}, the embedding {len(embedding)} samples; "
+            "expected one label a sample"
+        )
+    points, shares = _principal(embedding)
+    names = names_of(colours, class_names)
+    styles = styles_of(str(at) for at in range(len(names)))
+    ax = given_or_new(ax, (6.2, 4.6))
+    groups = [(points[colours == value], name) for value, name in names.items()]
+    largest = max(len(chosen) for chosen, _ in groups)
+    for (chosen, name), style in zip(groups, styles.values(), strict=True):
+        ax.scatter(
+            chosen[:, 0],
+            chosen[:, 1],
+            s=26,
+            color=style.colour,
+            marker=style.marker,
+            alpha=0.7,
+            zorder=3 - len(chosen) / largest,  # small groups on top, in sight
+            edgecolors="white",
+            linewidths=0.3,
+            label=f"{shown(name)} ({len(chosen)})",
+        )
+    ax.set(
+        xlabel=f"component 1 ({shares[0]:.0%} of variance)",
+        ylabel=f"component 2 ({shares[1]:.0%} of variance)",
+        title=f"{type(estimator).__name__}: {source}",
+    )
+    ax.spines[["top", "right"]].set_visible(False)
+    legend_beside(ax, title=kind, n_entries=len(names))
+    return ax
+
+
+def _embedding(estimator: MultiViewClusterer, views: Any) -> tuple[Matrix, str]:
+    name = type(estimator).__name__
+    if views is not None:
+        if not hasattr(estimator, "transform"):
+            kept = any(hasattr(estimator, place) for place in _PLACES)
+            rest = "; leave out views to draw the samples of fit" if kept else ", nor an embedding"
+            raise TypeError(f"{name} has no transform{rest}")
+        return np.asarray(estimator.transform(views), dtype=float), "transform of the views"
+    for place in _PLACES:
+        if hasattr(estimator, place):
+            embedding = np.asarray(getattr(estimator, place), dtype=float)
+            if place == "indicator_" and np.all(np.count_nonzero(embedding, axis=1) <= 1):
+                raise ValueError(
+                    f"the indicator of {name} puts all samples of a cluster on one point; give "
+                    "views=..., the views of fit, to draw what the model predicts from them"
+                )
+            return embedding, place.rstrip("_")
+    raise TypeError(f"{name} keeps no embedding of samples: it has none of {', '.join(_PLACES)}")
+
+
+def _principal(embedding: Matrix) -> tuple[Matrix, Matrix]:
+    """Return two coordinates of each sample, and the part of the variance that each carries."""
+    centred = embedding - embedding.mean(axis=0)
+    U, s, _ = np.linalg.svd(centred, full_matrices=False)
+    points = np.zeros((len(embedding), 2))
+    width = min(2, s.size)
+    points[:, :width] = U[:, :width] * s[:width]
+    shares = np.zeros(2)
+    shares[:width] = s[:width] ** 2 / max(float(np.sum(s**2)), np.finfo(float).tiny)
+    return points, shares
+
+
+def plot_feature_weights(
+    estimator: MultiViewClusterer,
+    view: int | str = 0,
+    *,
+    top: int = 20,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw the weights of the features that count most in a view.
+
+    The weight of a feature is the norm of its row of the view factor. Weights compare features
+    within a view: the scale of a factor against those of other views is not determined. They
+    refer to features as the fit scaled them.
+
+    Parameters
+    ----------
+    estimator : MMC
+        A fitted one.
+    view : int or str, default=0
+        Place or name of the view.
+    top : int, default=20
+        Most features to show, the largest first.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        A bar for each feature chosen; the title counts those kept and those dropped.
+
+    Examples
+    --------
+    >>> from matplotlib import pyplot as plt
+    >>> from manyview import MMC
+    >>> from manyview.datasets import make_views
+    >>> from manyview.plotting import plot_feature_weights
+    >>> views, y = make_views(n_samples=60, n_clusters=3, random_state=0)
+    >>> model = MMC(n_clusters=3, random_state=0).fit(views)
+    >>> ax = plot_feature_weights(model, 0, top=5)
+    >>> len(ax.patches)
+    5
+    >>> plt.close(ax.figure)
+    """
+    check_is_fitted(estimator)
+    if not hasattr(estimator, "view_factors_"):
+        raise TypeError(
+            f"{type(estimator).__name__} has no view factors, so no weights of features; "
+            "expected a fitted MMC"
+        )
+    if top < 1:
+        raise ValueError(f"top={top}; expected at least 1")
+    at = view_place(estimator, view)
+    weights = np.linalg.norm(estimator.view_factors_[at][:-1], axis=1)  # the last row is the bias
+    kept = int(np.count_nonzero(weights))
+    chosen = np.argsort(-weights, kind="stable")[: min(top, kept)]
+    texts = [shown(feature_name(estimator, at, int(i))) for i in chosen]
+
+    ax = given_or_new(ax, (6.0, 1.2 + 0.22 * max(len(chosen), 4)))
+    ax.barh(range(len(chosen)), weights[chosen], color=BLUE, height=0.75)
+    ax.set_yticks(range(len(chosen)), texts)
+    ax.set_ylim(max(len(chosen), 1) - 0.5, -0.5)
+    if not kept:
+        ax.text(0.5, 0.5, "no feature takes part", transform=ax.transAxes, ha="center")
+    ax.set_xlim(left=0.0, right=None if kept else 1.0)
+    ax.tick_params(axis="y", length=0)
+    largest = f"largest {len(chosen)} of " if len(chosen) < kept else ""
+    ax.set(
+        xlabel="weight (norm of the feature's row of the view factor)",
+        title=f"view {shown(repr(estimator.view_names_[at]))}: {largest}{kept} features kept, "
+        f"{len(weights) - kept} dropped",
+    )
+    ax.grid(axis="x", alpha=0.3)
+    ax.set_axisbelow(True)
+    ax.spines[["top", "right", "left"]].set_visible(False)
+    return ax
+
+
+_WIDE = 20.0  # ratio of largest to smallest value from which a logarithmic axis helps
+_UNEQUAL = 8  # the same of numbers of iterations
+
+
+def plot_objective(fits: Any, *, log: bool | None = None, ax: Axes | None = None) -> Axes:
+    """Draw the objective after every iteration.
+
+    Parameters
+    ----------
+    fits : estimator, Run or sequence of float; or mapping of str to these
+        What holds the objective, or several with their names. Objectives of different methods
+        are different quantities: compare their course, not their height.
+    log : bool, optional
+        Whether the objective's axis is logarithmic; by default where its largest value is more
+        than 20 times its smallest. That of iterations is where some fits took many times as
+        many as others.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure.
+
+    Returns
+    -------
+    matplotlib Axes
+        One line for each fit.
+
+    Examples
+    --------
+    >>> from matplotlib import pyplot as plt
+    >>> from manyview import MMC
+    >>> from manyview.datasets import make_views
+    >>> from manyview.plotting import plot_objective
+    >>> views, y = make_views(n_samples=60, n_clusters=3, random_state=0)
+    >>> model = MMC(n_clusters=3, random_state=0).fit(views)
+    >>> ax = plot_objective(model)
+    >>> len(ax.lines[0].get_ydata()) == model.n_iter_
+    True
+    >>> plt.close(ax.figure)
+    """
+    curves = _curves(fits)
+    ax = given_or_new(ax, (6.4, 4.0))
+    from matplotlib.ticker import MaxNLocator
+
+    if len(curves) > 1:
+        styles = {name: tuple(style) for name, style in styles_of(curves).items()}
+    else:
+        styles = dict.fromkeys(curves, (VERMILLION, "o"))
+    for name, values in curves.items():
+        colour, marker = styles[name]
+        ax.plot(
+            np.arange(1, len(values) + 1),
+            values,
+            label=shown(name),
+            color=colour,
+            marker=marker,
+            markersize=4.5,
+            markevery=max(1, len(values) // 25),
+            markeredgecolor=INK,
+            markeredgewidth=0.4,
+        )
+    if _is_wide(curves) if log is None else log:
+        ax.set_yscale("log")
+    lengths = [len(values) for values in curves.values() if len(values) > 1] or [1]
+    if max(lengths) > _UNEQUAL * min(lengths):
+        ax.set_xscale("log")
+        tick_log_axis(ax.xaxis)
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set(xlabel="iteration", ylabel="objective")
+    ax.grid(alpha=0.3)
+    ax.spines[["top", "right"]].set_visible(False)
+    if len(curves) > 1:
+        legend_beside(ax, n_entries=len(curves))
+    else:
+        ax.set_title(shown(next(iter(curves))))
+    return ax
+
+
+def _curves(fits: Any) -> dict[str, npt.NDArray[np.float64]]:
+    if isinstance(fits, Mapping):
+        if not fits:
+            raise ValueError("fits is empty: there is nothing to draw")
+        return {str(name): _curve(str(name), fit) for name, fit in fits.items()}
+    if isinstance(fits, Sequence) and any(isinstance(fit, BaseEstimator | Run) for fit in fits):
+        raise TypeError("fits is a list of fits; expected a dict with their names, or one fit")
+    if isinstance(fits, Run):
+        return {fits.method: _curve(fits.method, fits)}
+    name = type(fits).__name__ if isinstance(fits, BaseEstimator) else ""
+    return {name: _curve(name or "fits", fits)}
+
+
+def _curve(name: str, fit: Any) -> npt.NDArray[np.float64]:
+    if isinstance(fit, BaseEstimator):
+        check_is_fitted(fit)
+        if not hasattr(fit, "objective_"):
+            raise TypeError(f"{name} keeps no objective: {type(fit).__name__} has no objective_")
+        values = fit.objective_
+    else:
+        values = fit.objective if isinstance(fit, Run) else fit
+    curve = np.asarray(values, dtype=float)
+    if curve.ndim != 1 or not curve.size:
+        raise ValueError(
+            f"the objective of {name} has shape {curve.shape}; expected one value an iteration"
+        )
+    return curve
+
+
+def _is_wide(curves: Mapping[str, npt.NDArray[np.float64]]) -> bool:
+    values = np.concatenate(list(curves.values()))
+    values = values[np.isfinite(values)]
+    return bool(values.size and values.min() > 0 and values.max() > _WIDE * values.min())

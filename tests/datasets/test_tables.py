@@ -1,0 +1,486 @@
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import scipy.sparse as sp
+from hypothesis import given
+from hypothesis import strategies as st
+
+from manyview.datasets import read_views, write_views
+from manyview.datasets.tables import Table, join
+
+TEXT = "id,apple,pear\na,1,2\nb,3,4\nc,5,6.5\n"
+IMAGE = "id,red\nc,30\na,10\nb,20\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    def write(**files):
+        made = tmp_path / "set"
+        made.mkdir()
+        for name, content in files.items():
+            stem, _, suffix = name.partition("__")
+            path = made / f"{stem}.{suffix or 'csv'}"
+            if isinstance(content, dict):
+                pq.write_table(pa.table(content), path)
+            elif isinstance(content, bytes):
+                path.write_bytes(content)
+            else:
+                path.write_text(content, encoding="utf-8")
+        return made
+
+    return write
+
+
+def parquet(text):
+    head, *rows = (line.split(",") for line in text.split())
+    return {
+        name: [row[d] if name == "id" else float(row[d]) for row in rows]
+        for d, name in enumerate(head)
+    }
+
+
+@pytest.mark.parametrize("suffix", ["csv", "tsv", "TSV", "parquet"])
+def test_rows_are_joined_by_id_and_files_are_sorted_by_name(folder, suffix):
+    text, image = TEXT, IMAGE
+    if suffix == "parquet":
+        text, image = parquet(TEXT), parquet(IMAGE)
+    elif suffix.lower() == "tsv":
+        text, image = (table.replace(",", "\t") for table in (TEXT, IMAGE))
+    made = folder(**{f"text__{suffix}": text, f"image__{suffix}": image})
+    data = read_views(made)
+    assert data.name == "set"
+    assert data.views.names == ("image", "text")
+    assert data.sample_ids.tolist() == ["c", "a", "b"]
+    assert data.views["image"].tolist() == [[30], [10], [20]]
+    assert data.views["text"].tolist() == [[5, 6.5], [1, 2], [3, 4]]
+    assert [names.tolist() for names in data.views.feature_names] == [["red"], ["apple", "pear"]]
+    assert data.views.present is None
+    assert data.y is None
+
+
+def test_ids_that_a_file_lacks_are_told_and_the_samples_lack_the_view(folder):
+    made = folder(text=TEXT + "d,7,8\ne,9,9\n", image=IMAGE)
+    with pytest.warns(
+        UserWarning, match=r"set: image\.csv lacks 2 of 5 ids \('d', 'e'\): these samples lack"
+    ):
+        data = read_views(made)
+    assert data.sample_ids.tolist() == ["c", "a", "b", "d", "e"]
+    assert data.views.present.tolist() == [[True, True]] * 3 + [[False, True]] * 2
+    assert data.views["image"][3:].tolist() == [[0], [0]]
+
+
+def test_only_the_common_samples_on_request(folder):
+    made = folder(text=TEXT + "d,7,8\n", image=IMAGE, labels="id,label\na,x\nb,y\nc,x\n")
+    data = read_views(made, samples="common")
+    assert data.sample_ids.tolist() == ["c", "a", "b"]
+    assert data.views.present is None
+    assert data.y.tolist() == [0, 0, 1]
+
+
+class TestLabels:
+    def test_strings(self, folder):
+        made = folder(text=TEXT, image=IMAGE, labels="label,id\ndog,a\ncat,b\ndog,c\n")
+        data = read_views(made)
+        assert data.class_names[data.y].tolist() == ["dog", "dog", "cat"]
+
+    def test_numbers_are_sorted_as_numbers(self, folder):
+        data = read_views(folder(text=TEXT, labels="id,y\na,10\nb,9\nc,10\n"))
+        assert data.class_names.tolist() == ["9", "10"]
+
+    def test_a_parquet_file_of_labels_beside_csv_files(self, folder):
+        made = folder(text=TEXT, labels__parquet={"id": ["a", "b", "c"], "y": [2, 1, 2]})
+        assert read_views(made).y.tolist() == [1, 0, 1]
+
+    def test_a_column_by_name(self, folder):
+        made = folder(text=TEXT, labels="id,size,kind\na,1,x\nb,2,y\nc,2,y\n")
+        assert read_views(made, labels="kind").class_names.tolist() == ["x", "y"]
+        with pytest.raises(ValueError, match=r"labels\.csv has columns .*; expected 'id' and one"):
+            read_views(made)
+        with pytest.raises(ValueError, match="expected 'id' and 'colour'"):
+            read_views(made, labels="colour")
+
+    @pytest.mark.parametrize(
+        ("labels", "message"),
+        [
+            ("id,y\na,1\n", r"labels\.csv has no label for 2 of 3 ids \('c', 'b'\)"),
+            ("id,y\na,1\nb,\nc,1\n", r"labels\.csv has no label for 1 of 3 ids \('b'\)"),
+        ],
+    )
+    def test_labels_of_some_leave_the_views_without_classes(self, folder, labels, message):
+        made = folder(text=TEXT, image=IMAGE, labels=labels)
+        with pytest.warns(UserWarning, match=message):
+            data = read_views(made)
+        assert data.y is None
+        assert data.views.n_samples == 3
+
+    def test_labels_of_unknown_ids_are_told(self, folder):
+        made = folder(text=TEXT, labels="id,y\na,1\nb,2\nc,1\nz,2\n")
+        with pytest.warns(UserWarning, match=r"labels\.csv has labels for 1 ids .* \('z'\)"):
+            assert read_views(made).y.tolist() == [0, 1, 0]
+
+    @pytest.mark.parametrize(
+        ("labels", "message"),
+        [
+            ("id,y\na,1\nb,1\nc,1\na,2\n", "id 'a' has labels '1' and '2'"),
+            ("name,y\na,1\n", r"labels\.csv has no column 'id'; it has 'name', 'y'"),
+        ],
+    )
+    def test_labels_that_do_not_fit(self, folder, labels, message):
+        with pytest.raises(ValueError, match=message):
+            read_views(folder(text=TEXT, image=IMAGE, labels=labels))
+
+    def test_no_file_of_labels(self, folder):
+        with pytest.raises(ValueError, match=r"labels='y' names a column of a file 'labels\.csv'"):
+            read_views(folder(text=TEXT), labels="y")
+
+
+class TestIds:
+    def test_ids_are_strings(self, folder):
+        made = folder(text="id,x\n001,1\nNA,2\n", image="id,z\nNA,5\n001,6\n")
+        assert read_views(made).sample_ids.tolist() == ["NA", "001"]
+
+    def test_whole_numbers_in_parquet_files(self, folder):
+        made = folder(
+            a__parquet={"id": [7, 8], "x": [1.0, 2.0]}, b__parquet={"id": [8, 7], "z": [3, 4]}
+        )
+        data = read_views(made)
+        assert data.sample_ids.tolist() == ["7", "8"]
+        assert data.views["b"].tolist() == [[4], [3]]
+        assert data.views["b"].dtype == np.int64
+
+    @pytest.mark.parametrize("name", ["ID", "sample_id", "", "Unnamed: 0", "patient"])
+    def test_names_of_the_column(self, folder, name):
+        made = folder(a=f"{name},x\na,1\nb,2\n", b=f"z,{name}\n3,b\n4,a\n")
+        assert read_views(made).views["b"].tolist() == [[4], [3]]
+
+    def test_a_column_by_name(self, folder):
+        made = folder(a="id,key,x\n1,a,1\n2,b,2\n", b="id,key,x\n2,a,4\n1,b,3\n")
+        assert read_views(made, id_column="key").views["b"].tolist() == [[2, 4], [1, 3]]
+        with pytest.raises(ValueError, match=r"a\.csv has no column 'name'; it has 'id', 'key'"):
+            read_views(made, id_column="name")
+
+    def test_none_in_common(self, folder):
+        with pytest.raises(ValueError, match=r"no column of ids is in all files.*a\.csv: 'k', 'x'"):
+            read_views(folder(a="k,x\na,1\n", b="n,z\na,1\n"))
+
+    def test_several_in_common(self, folder):
+        with pytest.raises(ValueError, match=r"2 columns are in all files \('u', 'w'\) and none"):
+            read_views(folder(a="u,w\na,1\n", b="u,w\na,1\n"))
+
+    def test_no_id_in_common(self, folder):
+        message = r"no id is in any two of a\.csv \('p', 'q'\), b\.csv \('r'\)"
+        with pytest.raises(ValueError, match=message):
+            read_views(folder(a="id,x\np,1\nq,2\n", b="id,x\nr,1\n"))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("", "text.csv is empty; expected a table"),
+        ("\n\n", "text.csv is empty; expected a line of column names"),
+        ("id,x\n", "text.csv has no rows; expected one a sample"),
+        ("id\na\n", "text.csv has no column beside 'id'"),
+        ("id,x\na,1\nb,2\na,3\n", "text.csv: id 'a' is in row 1 and in row 3"),
+        ("id,x\na,1\n,2\n", "text.csv: row 2 has no id"),
+        ("id,x,y\na,1,2\nb,3,red\n", "text.csv: column 'y' holds 'red' in line 3; expected num"),
+        ("id,x\na,1\nb,\n", "text.csv: column 'x' is empty for id 'b'; expected a number"),
+        ("id,x\na,1,5\n", "text.csv: "),
+        ("id,x,x\na,1,5\n", "text.csv has more than one column 'x'"),
+        ("id,x, x\na,1,5\n", "text.csv has more than one column 'x'"),
+        ("id,x\na,inf\nb,1\n", "view 'text' holds infinity"),
+        (b"id,caf\xe9\na,1\n", "text.csv: not UTF-8 .*save it as CSV in UTF-8"),
+        (b"\x00\x01\x02\x03", "set: "),
+    ],
+)
+def test_tables_that_cannot_be_views(folder, content, message):
+    made = folder(text=content)
+    with pytest.raises(ValueError, match=message) as caught:
+        read_views(made)
+    assert str(caught.value).startswith(f"{made}: ")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "text.parquet is empty"),
+        (b"PAR1 and no more", "text.parquet: not a readable Parquet file"),
+        ({"id": ["a"], "x": ["red"]}, "text.parquet: column 'x' holds string; expected numbers"),
+        ({"id": ["a"], "x": [[1.0]]}, "text.parquet: column 'x' holds list"),
+        ({"id": ["a", "b"], "x": [1.0, None]}, "column 'x' is empty for id 'b'"),
+        ({"id": [["a"]], "x": [1.0]}, "column 'id' holds list.*; expected strings"),
+    ],
+)
+def test_parquet_files_that_cannot_be_views(folder, content, message):
+    with pytest.raises(ValueError, match=message):
+        read_views(folder(text__parquet=content))
+
+
+def test_a_truncated_parquet_file(folder):
+    made = folder(text__parquet=parquet(TEXT))
+    content = (made / "text.parquet").read_bytes()
+    for end in range(1, len(content), 37):
+        (made / "text.parquet").write_bytes(content[:end])
+        with pytest.raises(ValueError, match=r"text\.parquet: not a readable Parquet file"):
+            read_views(made)
+
+
+def test_both_kinds_of_table(folder):
+    with pytest.raises(ValueError, match=r"of several kinds of table .*; expected files of one"):
+        read_views(folder(text=TEXT, image__parquet=parquet(IMAGE)))
+
+
+def test_two_files_of_labels(folder):
+    with pytest.raises(ValueError, match=r"both labels\.csv and labels\.parquet"):
+        read_views(folder(text=TEXT, labels="id,y\n", labels__parquet={"id": ["a"], "y": [1]}))
+
+
+def test_files_of_other_kinds_are_no_views(folder):
+    made = folder(text=TEXT, README__md="words", __hidden="id\n")
+    (made / "more.csv").mkdir()
+    assert read_views(made).views.names == ("text",)
+    (made / "text.csv").unlink()
+    with pytest.raises(ValueError, match=r"expected \.csv, \.tsv or \.parquet files, one a view"):
+        read_views(made)
+
+
+def test_a_line_of_more_than_a_megabyte(folder):
+    width = 300_000
+    head = ",".join(["id", *(f"x{d}" for d in range(width))])
+    rows = ["a," + "1," * (width - 1) + "2", "b," + "3," * (width - 1) + "4"]
+    (array,) = read_views(folder(text="\n".join([head, *rows]))).views
+    assert array.shape == (2, width)
+    assert array[:, -1].tolist() == [2, 4]
+
+
+def test_quotes_and_marks_of_order(folder):
+    made = folder(text='\ufeff"id","one, two"\n"a\nb",1\nc,2\n')
+    data = read_views(made)
+    assert data.sample_ids.tolist() == ["a\nb", "c"]
+    assert data.views.feature_names[0].tolist() == ["one, two"]
+
+
+@pytest.mark.parametrize(("suffix", "mark"), [("csv", ","), ("tsv", "\t")])
+def test_blanks_around_the_names_of_columns_are_no_part_of_them(folder, suffix, mark):
+    files = {
+        f"text__{suffix}": " id, red hue , on\nb, 1,true\na, 2,false\n".replace(",", mark),
+        f"labels__{suffix}": "id, kind, label\na,x,cat\nb,y,dog\n".replace(",", mark),
+    }
+    data = read_views(folder(**files), labels="kind")
+    assert data.views.feature_names[0].tolist() == ["red hue", "on"]
+    assert data.sample_ids.tolist() == ["b", "a"]
+    assert data.class_names[data.y].tolist() == ["y", "x"]
+    np.testing.assert_array_equal(data.views["text"], [[1, 1], [2, 0]])
+
+
+def test_ids_and_presence_outlive_other_formats(folder, tmp_path):
+    with pytest.warns(UserWarning, match="lacks 1 of 3 ids"):
+        data = read_views(folder(text=TEXT, image=IMAGE[: -len("b,20\n")]))
+    for suffix in (".npz", ".mat"):
+        write_views(tmp_path / f"copy{suffix}", data)
+        copy = read_views(tmp_path / f"copy{suffix}")
+        assert copy.sample_ids.tolist() == data.sample_ids.tolist()
+        assert copy.views.present.tolist() == data.views.present.tolist()
+        common = read_views(tmp_path / f"copy{suffix}", samples="common")
+        assert common.sample_ids.tolist() == ["c", "a"]
+        assert common.views.n_samples == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"labels": "y"}, r"set\.npz: received labels='y', which names a column"),
+        ({"id_column": "id"}, r"set\.npz: received id_column='id'"),
+        ({"samples": "some"}, "samples='some'; expected one of 'all', 'common'"),
+    ],
+)
+def test_options_that_do_not_apply(tmp_path, options, message):
+    write_views(tmp_path / "set.npz", [np.eye(3)])
+    with pytest.raises(ValueError, match=message):
+        read_views(tmp_path / "set.npz", **options)
+
+
+def test_a_missing_extra_is_named(folder, monkeypatch):
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'manyview\[io\]'"):
+        read_views(folder(text=TEXT))
+
+
+def test_a_first_line_of_numbers_is_no_header(folder):
+    made = folder(text="s0,0.1,0.2\ns1,1,2\n", image="s0,7.5\ns1,8\n")
+    with pytest.raises(ValueError, match=r"image\.csv begins with .*s0.*looks like a sample"):
+        read_views(made)
+
+
+def test_columns_may_be_called_by_numbers(folder):
+    # as pandas writes frames without names; one has a column more, so that "key" alone is shared
+    made = folder(text="key,0,1\na,1,2\nb,3,4\n", image="key,red\na,10\nb,20\n")
+    assert read_views(made).views["text"].tolist() == [[1, 2], [3, 4]]
+
+
+@pytest.mark.parametrize(
+    ("suffix", "mark"), [("csv", ";"), ("csv", "\t"), ("tsv", ","), ("tsv", "|")]
+)
+def test_another_separator_is_told(folder, suffix, mark):
+    text, image = (table.replace(",", mark) for table in (TEXT, IMAGE))
+    made = folder(**{f"text__{suffix}": text, f"image__{suffix}": image})
+    with pytest.raises(ValueError, match="seem to be separated by"):
+        read_views(made)
+
+
+@pytest.mark.parametrize("name", ["", "Unnamed: 0"])
+def test_an_index_that_pandas_wrote_is_no_feature(folder, name):
+    made = folder(text=f"{name},id,apple\n0,a,1\n1,b,2\n", image=IMAGE)
+    with pytest.raises(ValueError, match=r"text\.csv has a column without a name beside 'id'"):
+        read_views(made)
+
+
+def test_a_single_table_wants_its_folder(folder):
+    made = folder(text=TEXT)
+    with pytest.raises(ValueError, match=r"text\.csv is a single table; expected the folder"):
+        read_views(made / "text.csv")
+
+
+def test_the_folder_at_hand_has_its_name(folder, monkeypatch):
+    monkeypatch.chdir(folder(text=TEXT, image=IMAGE))
+    assert read_views(".").name == "set"
+
+
+class TestIndexesOfPandas:
+    """pandas writes an index that is not 0, 1, 2, ... into Parquet files, as a column."""
+
+    frame = pd.DataFrame({"id": list("abcd"), "x": [1.0, 2.0, 3.0, 4.0]})
+
+    @pytest.mark.parametrize("name", [None, "row"])
+    def test_are_no_features(self, tmp_path, name):
+        self.frame.iloc[[3, 0, 2]].rename_axis(name).to_parquet(tmp_path / "a.parquet")
+        self.frame.to_parquet(tmp_path / "b.parquet")
+        data = read_views(tmp_path, samples="common")
+        assert data.views.n_features == [1, 1]
+        assert data.sample_ids.tolist() == ["d", "a", "c"]
+
+    def test_do_not_tell_the_samples_where_another_column_may(self, tmp_path):
+        patients = self.frame.rename(columns={"id": "patient"}).assign(patient=[4, 3, 2, 1])
+        patients.iloc[[0, 2, 3]].to_parquet(tmp_path / "a.parquet")
+        patients.iloc[[2, 1, 3]].rename(columns={"x": "z"}).to_parquet(tmp_path / "b.parquet")
+        with pytest.raises(ValueError, match=r"2 columns are in all files .*call the one"):
+            read_views(tmp_path)
+        data = read_views(tmp_path, id_column="patient", samples="common")
+        assert data.views.n_features == [1, 1]
+        assert data.sample_ids.tolist() == ["2", "1"]
+
+    def test_are_no_labels(self, tmp_path):
+        self.frame.to_parquet(tmp_path / "a.parquet")
+        labels = pd.DataFrame({"id": list("abcd"), "species": [1, 1, 2, 2]}).iloc[[3, 0, 1, 2]]
+        labels.to_parquet(tmp_path / "labels.parquet")
+        assert read_views(tmp_path).y.tolist() == [0, 0, 1, 1]
+
+    def test_may_tell_the_samples(self, tmp_path):
+        for name in "ab":
+            self.frame.set_index("id").to_parquet(tmp_path / f"{name}.parquet")
+        data = read_views(tmp_path)
+        assert data.views.n_features == [1, 1]
+        assert data.sample_ids.tolist() == list("abcd")
+
+
+@pytest.mark.parametrize("name", ["image.txt", "image.xlsx", "image.tab"])
+def test_tables_of_other_kinds_are_warned_of(folder, name):
+    made = folder(text=TEXT)
+    (made / name).write_text("id\tred\na\t1\n")
+    with pytest.warns(UserWarning, match=rf"'{name}' left out; views are \.csv, \.tsv or"):
+        assert len(read_views(made).views) == 1
+
+
+def test_links_to_nothing_are_warned_of(folder):
+    made = folder(text=TEXT)
+    (made / "image.csv").symlink_to(made / "nowhere.csv")
+    with pytest.warns(UserWarning, match=r"'image\.csv' left out, as a link to nothing"):
+        assert len(read_views(made).views) == 1
+
+
+@pytest.mark.parametrize("name", ["README.txt", "notes of mine.txt", "~$text.csv", "figure.png"])
+def test_what_is_no_table_is_left_out_without_a_word(folder, name):
+    made = folder(text=TEXT)
+    (made / name).write_bytes(b"\xff\xfe")
+    assert len(read_views(made).views) == 1
+
+
+def test_columns_of_true_and_false_are_numbers(folder):
+    made = folder(text="id,male,old,x\na,True,false,1\nb,FALSE,true,2.5\n")
+    array = read_views(made).views.arrays[0]
+    np.testing.assert_array_equal(array, [[1, 0, 1], [0, 1, 2.5]])
+
+
+def test_numbers_among_true_and_false_are_refused(folder):
+    with pytest.raises(ValueError, match=r"column 'male' holds '7' in line 3; expected true or"):
+        read_views(folder(text="id,male\na,True\nb,7\n"))
+
+
+def test_compressed_tables_are_warned_of(folder):
+    made = folder(text=TEXT, image__csv_gz=b"")
+    (made / "image.csv_gz").rename(made / "image.csv.gz")
+    with pytest.warns(UserWarning, match=r"'image\.csv\.gz' left out, as compressed"):
+        assert len(read_views(made).views) == 1
+
+
+def test_a_letter_that_is_not_utf8_far_down(folder):
+    lines = [f"p{n},{n}\n".encode() for n in range(9000)]
+    with pytest.raises(ValueError, match=r"column 'id' is not UTF-8.*save it as CSV in UTF-8"):
+        read_views(folder(text=b"id,x\n" + b"".join(lines) + b"caf\xe9,1\n"))
+
+
+IDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8, unique=True)
+
+
+def table(name, ids, kind=np.asarray):
+    rows = np.array([[ord(i), ord(name)] for i in ids], dtype=float)
+    return Table(name, f"{name}.csv", np.array(ids), kind(rows), np.array(["p", "q"]))
+
+
+@given(ids=st.lists(IDS, min_size=2, max_size=3), kind=st.sampled_from([np.asarray, sp.csc_array]))
+def test_every_sample_keeps_its_rows(ids, kind):
+    together = [i for some in ids for i in some]
+    if len(together) == len(set(together)):
+        return
+    tables = [table("xyz"[v], some, kind) for v, some in enumerate(ids)]
+    joined = join(tables)
+    assert joined.ids.tolist() == list(dict.fromkeys(together))
+    for v, array in enumerate(joined.arrays):
+        dense = array.toarray() if sp.issparse(array) else array
+        for n, i in enumerate(joined.ids):
+            here = i in ids[v]
+            assert dense[n].tolist() == ([ord(i), ord("xyz"[v])] if here else [0, 0])
+            assert (joined.present is None and here) or joined.present[n, v] == here
+
+
+@given(ids=st.lists(IDS, min_size=2, max_size=3))
+def test_common_samples(ids):
+    tables = [table("xyz"[v], some) for v, some in enumerate(ids)]
+    common = [i for i in ids[0] if all(i in some for some in ids)]
+    if not common:
+        with pytest.raises(ValueError, match=r"no id is in all of x\.csv"):
+            join(tables, samples="common")
+        return
+    joined = join(tables, samples="common")
+    assert joined.ids.tolist() == common
+    assert joined.present is None
+    assert all(array[:, 0].tolist() == [ord(i) for i in common] for array in joined.arrays)
+
+
+def test_a_given_order():
+    joined = join([table("x", "ab"), table("y", "ba")], order=np.array(["b", "a"]))
+    assert joined.ids.tolist() == ["b", "a"]
+    assert joined.arrays[0][:, 0].tolist() == [ord("b"), ord("a")]
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (["a", "b", "a"], r"x\.csv: id 'a' is in row 1 and in row 3; expected one row a sample"),
+        (["a", ""], r"x\.csv: row 2 has no id"),
+    ],
+)
+def test_ids_tell_samples_apart(ids, message):
+    with pytest.raises(ValueError, match=message):
+        join([Table("x", "x.csv", np.array(ids), np.eye(len(ids)), np.array(ids))])
