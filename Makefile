@@ -2,13 +2,15 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+LOWEST := .venv-lowest
 
-.PHONY: demo test test-all lint bench mvlearn clean help
+.PHONY: demo test test-all test-lowest lint bench mvlearn clean help
 
 help:
 	@echo "make demo     cluster the embedded digits, and print how well"
 	@echo "make test     run the quick tests; MANYVIEW_DATA=FOLDER adds those on real data"
 	@echo "make test-all run all tests, also those marked slow"
+	@echo "make test-lowest  run the quick tests with the lowest versions that pyproject.toml declares"
 	@echo "make lint     ruff, mypy --strict, import contract"
 	@echo "make bench    measure speed as ratios; writes benchmarks/results/"
 	@echo "make mvlearn  install what one of the measurements compares with, apart from the rest"
@@ -22,6 +24,10 @@ test: $(VENV)/dev.done
 
 test-all: $(VENV)/dev.done
 	$(BIN)/python -m pytest
+
+# old releases import what newer ones deprecate
+test-lowest: $(LOWEST)/done
+	$(LOWEST)/bin/python -m pytest -m "not slow" -W ignore::DeprecationWarning
 
 lint: $(VENV)/dev.done
 	$(BIN)/ruff check .
@@ -41,7 +47,13 @@ $(VENV)/pip.done:
 	touch $@
 
 $(VENV)/app.done: pyproject.toml $(VENV)/pip.done
-	$(BIN)/python -m pip install --quiet --editable ".[app]"
+	$(BIN)/python -m pip install --quiet --editable ".[app,io]"
+	touch $@
+
+$(LOWEST)/done: pyproject.toml $(VENV)/pip.done
+	$(BIN)/python -m pip install --quiet uv
+	$(PYTHON) -m venv $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable ".[test]"
 	touch $@
 
 # torch in the version that the tests were written with: others may come with gigabytes for a GPU
@@ -56,4 +68,4 @@ $(VENV)/mvlearn.done: $(VENV)/dev.done
 	touch $@
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
