@@ -1,4 +1,4 @@
-"""The pages: every public name is listed, and every link leads somewhere."""
+"""The documentation pages: complete API list, valid links."""
 
 import importlib
 import re
@@ -29,23 +29,23 @@ def named_in(section: str) -> list[str]:
 
 
 def sections_of_api() -> dict[str, str]:
-    """Return what stands under each title of the page of names."""
+    """Return the text under each heading of the API page."""
     _, *parts = re.split(r"^## ", API.read_text("utf-8"), flags=re.MULTILINE)
     return {title.strip("`"): text for title, _, text in (part.partition("\n") for part in parts)}
 
 
-def test_the_page_of_names_has_every_package_and_no_other():
-    assert sorted(set(sections_of_api()) - {"What else you may meet"}) == PACKAGES
+def test_api_page_lists_every_package_and_no_other():
+    assert sorted(set(sections_of_api()) - {"Other names"}) == PACKAGES
 
 
 @pytest.mark.parametrize("package", PACKAGES)
-def test_the_page_of_names_has_every_public_name_and_no_other(package):
+def test_api_page_lists_every_public_name_and_no_other(package):
     listed = named_in(sections_of_api().get(package, ""))
     assert sorted(listed) == sorted(importlib.import_module(package).__all__)
 
 
-def test_what_else_is_listed_is_there():
-    for name in named_in(sections_of_api()["What else you may meet"]):
+def test_other_names_of_the_api_page_exist():
+    for name in named_in(sections_of_api()["Other names"]):
         module, _, attribute = name.rpartition(".")
         assert attribute in importlib.import_module(module).__all__
 
@@ -63,24 +63,24 @@ def anchors_of(page: Path) -> set[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page):
+def test_links_resolve(page):
     for target in re.findall(r"\]\(([^)\s]+)\)", prose_of(page)):
         if re.match(r"[a-z]+:", target):
-            continue  # elsewhere; tests do not ask the network
+            continue  # an external link; tests do not use the network
         path, _, anchor = target.partition("#")
         to = (page.parent / path).resolve() if path else page
         assert to.exists(), f"{page.name} links to {target}"
         assert not anchor or anchor in anchors_of(to), f"{page.name} links to {target}"
 
 
-def test_every_page_is_found_from_the_first():
+def test_readme_links_every_page():
     first = (ROOT / "README.md").read_text("utf-8")
     for page in (ROOT / "docs").glob("*.md"):
         assert f"(docs/{page.name})" in first
 
 
 @pytest.mark.parametrize("folder", ["src", "benchmarks"])
-def test_pages_that_the_source_names_are_there(folder):
+def test_pages_named_in_the_source_exist(folder):
     for file in (ROOT / folder).rglob("*.py"):
         for name in re.findall(r"docs/(\w+\.md)", file.read_text("utf-8")):
             assert (ROOT / "docs" / name).exists(), f"{file} names docs/{name}"

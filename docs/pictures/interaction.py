@@ -1,4 +1,4 @@
-"""The picture of the README: clusters that no view shows, and that the products of views do.
+"""Figure of the README: clusters that appear only in products across views.
 
 Run from the root of the project: ``.venv/bin/python docs/pictures/interaction.py``.
 """
@@ -22,7 +22,7 @@ def main() -> None:
     views, y = make_views(600, 2, (6, 6), structure="interaction", random_state=0)
     model = MMC(n_clusters=2, random_state=0).fit(views)
     figure, axes = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
-    names = ["view 1 alone", "view 2 alone", "both side by side"]
+    names = ["view 1 alone", "view 2 alone", "concatenated views"]
     for ax, name, X in zip(axes, names, (*views, np.hstack(list(views))), strict=False):
         labels = KMeans(2, n_init=10, random_state=0).fit_predict(X)
         _scatter(ax, _principal(X), y)
