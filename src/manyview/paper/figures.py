@@ -21,18 +21,6 @@ from manyview.plotting import plot_objective, plot_time_against_size
 from manyview.plotting.style import shown
 from manyview.storage import whole_file
 
-__all__ = [
-    "Files",
-    "Growth",
-    "converge",
-    "plot_convergence",
-    "plot_growth",
-    "subsets",
-    "time_growth",
-    "write_convergence",
-    "write_growths",
-]
-
 
 class Files:
     """Writer of tables and figures into a folder; each file is written atomically."""

@@ -26,8 +26,6 @@ from manyview.experiment.summary import as_csv, as_markdown
 from manyview.paper.figures import Files, converge, time_growth, write_convergence, write_growths
 from manyview.plotting import plot_comparison, plot_critical_difference, plot_paired_differences
 
-__all__ = ["Reproduced", "reproduce", "write_significance"]
-
 
 def write_significance(files: Files, runs: Sequence[Run], rows: Sequence[Row]) -> None:
     """Write ranks and paired differences of the label-free runs with default scaling."""

@@ -34,14 +34,6 @@ from manyview.plotting.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "plot_comparison",
-    "plot_critical_difference",
-    "plot_paired_differences",
-    "plot_time_against_quality",
-    "plot_time_against_size",
-]
-
 
 _GROUP = 0.86  # part of a data set's width that its bars fill
 _HATCH = "////"

@@ -31,8 +31,6 @@ from manyview.plotting.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["plot_contingency", "plot_embedding", "plot_feature_weights", "plot_objective"]
-
 
 Counts = npt.NDArray[np.int64]
 

@@ -18,26 +18,6 @@ if TYPE_CHECKING:
     from matplotlib.axis import Axis
     from matplotlib.transforms import Bbox
 
-__all__ = [
-    "INK",
-    "PALETTE",
-    "QUIET",
-    "Series",
-    "Style",
-    "check_score",
-    "given_or_new",
-    "label_points",
-    "legend_beside",
-    "names_of",
-    "published",
-    "reported_rows",
-    "score_name",
-    "series_of",
-    "shown",
-    "styles_of",
-    "tick_log_axis",
-]
-
 
 _LONGEST = 40
 _NO_WIDTH = "\N{ZERO WIDTH SPACE}"

@@ -15,21 +15,6 @@ from manyview.experiment.results import settings_key
 from manyview.mmc import MMC
 from manyview.report.text import MISSING, compact, figure, plotly_text, short
 
-__all__ = [
-    "COLUMNS",
-    "SCORES",
-    "Cell",
-    "Chart",
-    "Column",
-    "Line",
-    "Standing",
-    "convergence",
-    "spread",
-    "standings",
-    "time_and_quality",
-]
-
-
 _Key = tuple[str, str, str, str, str]
 
 SCORES = {

@@ -35,9 +35,6 @@ from manyview.report.reading import MOST_POINTS, Reading, cluster_title, fitted,
 from manyview.report.text import as_json, figure
 from manyview.storage import whole_file
 
-__all__ = ["described_sessions", "seeds_of", "spans", "write_report"]
-
-
 Facts = list[tuple[str, str]]
 
 

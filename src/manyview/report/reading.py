@@ -19,23 +19,6 @@ from manyview.mmc import MMC
 from manyview.report.comparison import Chart
 from manyview.report.text import plotly_text
 
-__all__ = [
-    "MOST_POINTS",
-    "ClusterFeatures",
-    "Contingency",
-    "Mark",
-    "Reading",
-    "ViewFeatures",
-    "cluster_features",
-    "cluster_title",
-    "contingency",
-    "fitted",
-    "places",
-    "read",
-    "shares",
-    "view_features",
-]
-
 
 @dataclass(frozen=True)
 class Contingency:

@@ -7,8 +7,6 @@ import json
 import math
 from typing import Any
 
-__all__ = ["MISSING", "as_json", "compact", "figure", "plotly_text", "short"]
-
 MISSING = "\N{EN DASH}"
 
 _UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
