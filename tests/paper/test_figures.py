@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 from matplotlib import pyplot as plt
 
 from manyview import AMGL, RMKMC
@@ -18,7 +19,7 @@ MADE = make_views(60, 3, (6, 5), random_state=0)
 
 def test_both_indicators_on_every_set():
     data = Dataset(MADE.views, MADE.y, name="made")
-    curves = converge([data], n_sweeps=6)
+    curves = converge([data], n_iter=6)
     assert set(curves) == {("made", "orthogonal"), ("made", "discrete")}
     for values in curves.values():
         assert len(values) == 6
@@ -44,6 +45,7 @@ def test_parts_grow_one_within_the_next():
     np.testing.assert_array_equal(parts[2].y, DATA.y)
 
 
+@pytest.mark.slow
 def test_times_of_every_method_and_size():
     growth = time_growth(
         DATA, [Method("RMKMC", RMKMC), Method("AMGL", AMGL)], [50, 300], limits=Limits()
@@ -53,6 +55,7 @@ def test_times_of_every_method_and_size():
     assert growth.reasons == {}
 
 
+@pytest.mark.slow
 def test_what_was_stopped_is_not_tried_on_more():
     methods = [Method("AMGL", AMGL, {"n_neighbors": 60}), Method("RMKMC", RMKMC)]
     growth = time_growth(DATA, methods, [50, 300], limits=Limits())

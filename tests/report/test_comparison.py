@@ -31,7 +31,7 @@ def test_a_line_has_a_cell_for_every_column_but_its_name(plain, runs_of):
 
 
 def test_a_score_that_is_shown_and_not_there(plain, runs_of):
-    with pytest.raises(ValueError, match="a run of SEC on 'plain' has no score 'nmi_geometric'"):
+    with pytest.raises(ValueError, match="nmi_geometric"):
         standings(runs_of(plain, methods=("SEC",), scores={"acc": 0.5}))
 
 
@@ -111,7 +111,7 @@ def test_only_mmc_has_lines_of_convergence(plain, runs_of):
 def test_long_lines_keep_their_ends(plain, runs_of):
     objective = tuple(1 / (k + 1) for k in range(5000))
     (line,) = convergence(runs_of(plain, methods=("MMC",), seeds=1, objective=objective))["lines"]
-    assert (line["sweeps"][0], line["sweeps"][-1]) == (1, 5000)
+    assert (line["iterations"][0], line["iterations"][-1]) == (1, 5000)
     assert len(line["values"]) <= 200
 
 

@@ -61,7 +61,7 @@ def test_clusters_of_an_orthogonal_indicator_are_told_by_their_centres(plain):
     model = MMC(3, indicator="orthogonal", max_iter=300, tol=1e-2, random_state=0).fit(plain.views)
     reading = read(plain, model, [])
     assert len(reading.cluster_lines) == 3
-    assert all(told.together for _, told in reading.cluster_lines)
+    assert all(told.products for _, told in reading.cluster_lines)
     assert reading.n_drawn == 90
 
 
@@ -145,17 +145,17 @@ def test_clusters_are_told_by_features_of_each_view_and_by_pairs(plain):
     found = cluster_features(model, each=2, pairs=4)
     assert len(found) == 3
     for cluster, told in enumerate(found):
-        for view, names in enumerate(told.alone):
+        for view, names in enumerate(told.single):
             alone = [c for c in model.explain(1, views=view, top=2) if c.cluster == cluster]
             assert names == [c.features[0][1] for c in alone]
         pairs = [c.features for c in model.explain(2, top=4) if c.cluster == cluster]
-        assert told.together == pairs
-        assert told.together
+        assert told.products == pairs
+        assert told.products
 
 
 def test_one_view_has_no_pairs(plain):
     model = MMC(3, random_state=0).fit([plain.views[0]])
-    assert all(told.alone[0] and not told.together for told in cluster_features(model))
+    assert all(told.single[0] and not told.products for told in cluster_features(model))
 
 
 def test_clusters_are_those_of_the_fit(plain):

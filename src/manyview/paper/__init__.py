@@ -1,4 +1,4 @@
-"""The paper's table and figures, made anew: what ``manyview paper`` does."""
+"""Reproduction of the paper's table and figures (``manyview paper``)."""
 
 from manyview.paper.figures import Growth, converge, subsets, time_growth
 from manyview.paper.write import reproduce

@@ -21,39 +21,21 @@ from manyview.plotting import plot_objective, plot_time_against_size
 from manyview.plotting.style import shown
 from manyview.storage import whole_file
 
-__all__ = [
-    "Files",
-    "Growth",
-    "converge",
-    "plot_convergence",
-    "plot_growth",
-    "subsets",
-    "time_growth",
-    "write_convergence",
-    "write_growths",
-]
-
 
 class Files:
-    """What is written into a folder, each file whole or not at all.
-
-    Attributes
-    ----------
-    written : list of Path
-        The files, in order.
-    """
+    """Writer of tables and figures into a folder; each file is written atomically."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self.written: list[Path] = []
 
     def text(self, name: str, text: str) -> None:
-        """Write a file of text."""
-        with whole_file(self._place(name)) as file:
+        """Write a text file."""
+        with whole_file(self._path(name)) as file:
             file.write(text.encode())
 
     def csv(self, name: str, heads: Sequence[str], lines: Iterable[Sequence[object]]) -> None:
-        """Write a table, a head for each of its columns."""
+        """Write a table with column titles."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(heads)
@@ -65,12 +47,12 @@ class Files:
         from matplotlib import pyplot
 
         figure = draw().figure
-        with whole_file(self._place(name)) as file:
+        with whole_file(self._path(name)) as file:
             figure.savefig(file, format="png", dpi=150, bbox_inches="tight")
         pyplot.close(figure)
 
-    def _place(self, name: str) -> Path:
-        """Return the path of a name that may hold anything, as names of data sets do."""
+    def _path(self, name: str) -> Path:
+        """Return a new path for a name that may contain any character."""
         safe = Path(re.sub(r"[^\w.-]+", "_", name))
         numbers = chain([""], (f"-{number}" for number in count(2)))
         names = (f"{safe.stem[:80]}{number}{safe.suffix}" for number in numbers)
@@ -85,39 +67,21 @@ Curves = Mapping[tuple[str, str], Sequence[float]]
 def converge(
     datasets: Sequence[Dataset],
     *,
-    n_sweeps: int = 50,
+    n_iter: int = 50,
     n_jobs: int | None = None,
     n_threads: int = 1,
     limits: Limits | None = None,
     results: ResultsFile | None = None,
     listener: Listener | None = None,
 ) -> dict[tuple[str, str], tuple[float, ...]]:
-    """Return the objective of MMC after every sweep.
+    """Return the objective of MMC after each of `n_iter` iterations, by data set and indicator.
 
-    Parameters
-    ----------
-    datasets : sequence of Dataset
-    n_sweeps : int
-        Sweeps, of which none is left out for settling early.
-    n_jobs : int or None
-        Fits side by side.
-    n_threads : int
-        Threads of linear algebra in each.
-    limits : Limits, optional
-        Of time and memory of a fit; one that goes beyond has no curve.
-    results : ResultsFile, optional
-        Where runs are kept and taken from.
-    listener : Listener, optional
-        Is told of the progress.
-
-    Returns
-    -------
-    dict of (str, str) to tuple of float
-        By data set and indicator.
+    Early stopping is off. A fit that exceeds its limits has no curve. The other parameters are
+    those of :func:`manyview.experiment.compare`.
     """
-    all_of_them = {"max_iter": n_sweeps, "tol": 0.0, "patience": None}
+    no_stopping = {"max_iter": n_iter, "tol": 0.0, "patience": None}
     methods = [
-        Method(f"MMC, {kind}", MMC, {"indicator": kind, **all_of_them})
+        Method(f"MMC, {kind}", MMC, {"indicator": kind, **no_stopping})
         for kind in ("orthogonal", "discrete")
     ]
     runs = compare(
@@ -138,27 +102,19 @@ def converge(
 
 
 def write_convergence(files: Files, curves: Curves) -> None:
-    """Write the table of the objective, and a figure of each data set.
-
-    Parameters
-    ----------
-    files : Files
-        Where they go.
-    curves : mapping
-        As :func:`converge` returns.
-    """
+    """Write the curves of :func:`converge` as a table, and one figure per data set."""
     lines = [
-        (data, kind, sweep, value)
+        (data, kind, iteration, value)
         for (data, kind), values in curves.items()
-        for sweep, value in enumerate(values, start=1)
+        for iteration, value in enumerate(values, start=1)
     ]
-    files.csv("convergence.csv", ("data", "indicator", "sweep", "objective"), lines)
+    files.csv("convergence.csv", ("data", "indicator", "iteration", "objective"), lines)
     for data in dict.fromkeys(data for data, _ in curves):
         files.figure(f"convergence-{data}.png", partial(plot_convergence, data, curves))
 
 
 def plot_convergence(data: str, curves: Curves) -> Any:
-    """Draw the objective on one data set against the sweeps, and return the axes."""
+    """Draw the objective on one data set against the iterations."""
     axes = plot_objective(
         {kind: list(values) for (name, kind), values in curves.items() if name == data}
     )
@@ -170,16 +126,7 @@ def plot_convergence(data: str, curves: Curves) -> Any:
 class Growth:
     """Processor seconds of methods on growing parts of a data set.
 
-    Attributes
-    ----------
-    data : str
-        Name of the set.
-    sizes : tuple of int
-        Numbers of samples.
-    seconds : dict of str to list of float
-        For each method, at each size; NaN from where it was stopped or refused.
-    reasons : dict of str to str
-        Why a method has no figure from some size on.
+    `seconds` holds NaN where a method was stopped or rejected the data; `reasons` says why.
     """
 
     data: str
@@ -189,21 +136,7 @@ class Growth:
 
 
 def subsets(dataset: Dataset, sizes: Sequence[int], seed: int = 0) -> list[Dataset]:
-    """Return growing parts of a data set, each within the next, drawn at random.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    sizes : sequence of int
-        Numbers of samples; larger ones than there are stand for all.
-    seed : int
-        Of the order in which samples are drawn.
-
-    Returns
-    -------
-    list of Dataset
-        Named after the set and their size; every class that a part lacks is lacking in its `y`.
-    """
+    """Return nested random subsets of a data set, one per size, named after set and size."""
     n = dataset.views.n_samples
     order = np.random.default_rng(seed).permutation(n)
     parts = []
@@ -224,33 +157,14 @@ def time_growth(
     results: ResultsFile | None = None,
     listener: Listener | None = None,
 ) -> Growth:
-    """Fit methods to growing parts of a data set, one at a time.
+    """Time methods on growing parts of a data set, one fit at a time.
 
-    A method that was refused, or stopped at a limit, is not tried on larger parts.
-
-    Parameters
-    ----------
-    dataset : Dataset
-    methods : sequence of Method
-    sizes : sequence of int
-        Numbers of samples.
-    n_threads : int
-        Threads of linear algebra in a fit.
-    limits : Limits
-        Of each fit.
-    results : ResultsFile, optional
-        Where runs are kept and taken from.
-    listener : Listener, optional
-        Is told of the progress.
-
-    Returns
-    -------
-    Growth
+    A method that fails or exceeds a limit is not run on larger parts.
     """
     parts = subsets(dataset, sizes)
     seconds = {method.name: [float("nan")] * len(parts) for method in methods}
     reasons: dict[str, str] = {}
-    for place, part in enumerate(parts):
+    for position, part in enumerate(parts):
         left = [method for method in methods if method.name not in reasons]
         for run in compare(
             left,
@@ -263,27 +177,19 @@ def time_growth(
             listener=listener,
         ):
             if run.outcome == "done":
-                seconds[run.method][place] = _seconds(run)
+                seconds[run.method][position] = _seconds(run)
             else:
                 reasons[run.method] = f"{part.name}: {run.error}"
     return Growth(dataset.name, tuple(part.views.n_samples for part in parts), seconds, reasons)
 
 
 def _seconds(run: Run) -> float:
-    # the clock of the processor ticks in steps that a small fit can fall between
+    # the processor clock may not advance during a small fit
     return run.cpu_seconds or run.seconds
 
 
 def write_growths(files: Files, growths: Sequence[Growth]) -> None:
-    """Write the table of times, and a figure of each data set that has several sizes.
-
-    Parameters
-    ----------
-    files : Files
-        Where they go.
-    growths : sequence of Growth
-        None of them writes nothing.
-    """
+    """Write the times as a table, and one figure per data set with several sizes."""
     if not growths:
         return
     lines = [
@@ -299,7 +205,7 @@ def write_growths(files: Files, growths: Sequence[Growth]) -> None:
 
 
 def plot_growth(growth: Growth) -> Any:
-    """Draw the times of the methods that have any against the sizes, and return the axes."""
+    """Draw time against size for the methods that completed a fit."""
     timed = {name: values for name, values in growth.seconds.items() if not np.isnan(values).all()}
     axes = plot_time_against_size(growth.sizes, timed, ylabel="processor seconds")
     axes.set_title(f"growing parts of {shown(growth.data)}")

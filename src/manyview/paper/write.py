@@ -26,26 +26,15 @@ from manyview.experiment.summary import as_csv, as_markdown
 from manyview.paper.figures import Files, converge, time_growth, write_convergence, write_growths
 from manyview.plotting import plot_comparison, plot_critical_difference, plot_paired_differences
 
-__all__ = ["Reproduced", "reproduce", "write_significance"]
-
 
 def write_significance(files: Files, runs: Sequence[Run], rows: Sequence[Row]) -> None:
-    """Write ranks and paired differences of the label-free runs, each method scaled its own way.
-
-    Parameters
-    ----------
-    files : Files
-        Where tables and figures go.
-    runs : sequence of Run
-    rows : sequence of Row
-        The same, summarised.
-    """
+    """Write ranks and paired differences of the label-free runs with default scaling."""
     rows = [row for row in rows if not row.tuned and "normalize" not in row.params]
     runs = [run for run in runs if not run.tuned and "normalize" not in run.params]
     try:
         ranking = rank_methods(rows)
     except ValueError:
-        return  # no data set in which any method ended with labels
+        return  # all runs failed
     found = paired_differences(runs, "MMC") if "MMC" in ranking.ranks else []
     files.csv("ranks.csv", ("method", "mean_rank_nmi"), list(ranking.ranks.items()))
     heads = [each.name for each in fields(Difference)]
@@ -53,32 +42,22 @@ def write_significance(files: Files, runs: Sequence[Run], rows: Sequence[Row]) -
     if len(ranking.ranks) > 2 and len(ranking.data) > 1:
         files.figure("ranks.png", partial(plot_critical_difference, ranking))
     if found:
-        label = "NMI of MMC less that of the method"
+        label = "NMI of MMC minus NMI of the method"
         files.figure("differences.png", partial(plot_paired_differences, found, xlabel=label))
 
 
 _NOTE = """
 ACC and NMI (geometric normaliser) in per cent, mean and standard deviation over {repeats} seeds,
-the published figure in brackets; the best of ours is bold, apart for each protocol. "Tuned with
-labels": the setting of the method's grid with the best ACC on other seeds. The paper tunes its
-baselines so, and does not state its normaliser, its preprocessing and its number of k-means
-restarts.
+with published values in brackets. The best of our values is bold, separately for each protocol.
+"Tuned with labels" is the setting of the method's grid with the best ACC on other seeds. The paper
+tunes its baselines in this way. It does not state its NMI normaliser, its preprocessing or its
+number of k-means restarts.
 """
 
 
 @dataclass(frozen=True)
 class Reproduced:
-    """What was made.
-
-    Attributes
-    ----------
-    rows : list of Row
-        Of the table.
-    files : list of Path
-        Tables and figures.
-    slowest : str
-        The method, data set and protocol that took most processor time, with it.
-    """
+    """Rows of the table, files written, and the slowest method with its processor time."""
 
     rows: list[Row]
     files: list[Path]
@@ -99,31 +78,27 @@ def reproduce(
     growth_limits: Limits,
     listener: Callable[[str], Listener],
 ) -> Reproduced:
-    """Make the paper's table, its figure of times and its figure of convergence.
+    """Reproduce the paper's table, run time figure and convergence figure.
 
     Parameters
     ----------
     folder : Path
-        Where everything goes, made if it is not there; ``runs.jsonl`` with the runs too: what it
-        holds is not done again.
-    datasets : sequence of Dataset
-        The sets of the table.
-    timed : sequence of Dataset
-        Those on whose growing parts the methods are timed.
+        Output folder, created if needed. Runs recorded in its ``runs.jsonl`` are not repeated.
+    datasets, timed : sequence of Dataset
+        Data sets of the table, and those whose growing parts are timed.
     repeats : int
-        Seeds.
+        Number of seeds.
     tune : bool
-        Whether to add the rows that labels tune.
+        Whether to add rows tuned with labels.
     preprocessings : sequence of str
         See :func:`manyview.experiment.compare`.
-    n_jobs : int
-        Runs of the table side by side; times are taken one at a time.
-    n_threads : int
-        Threads of linear algebra in a run.
+    n_jobs, n_threads : int
+        Parallel runs of the table, and threads of linear algebra per run. Times are measured one
+        run at a time.
     limits, growth_limits : Limits
-        Of a run of the table or of the figure of convergence, and of one of the figure of times.
+        Limits of a run of the table or convergence figure, and of the run time figure.
     listener : callable
-        From the name of a part of the work to who is told of its progress.
+        Returns the progress listener for the name of a part of the work.
 
     Returns
     -------
@@ -180,7 +155,7 @@ def reproduce(
 
 
 def _sizes(dataset: Dataset) -> list[int]:
-    """Sizes that double, from 256 on, up to all samples; the last step may be smaller or larger."""
+    """Return sizes that double from 256 up to all samples."""
     n = dataset.views.n_samples
     return [*(256 * 2**step for step in range(20) if 1.4 * 256 * 2**step < n), n]
 
@@ -191,7 +166,7 @@ def _slowest(runs: Sequence[Run]) -> str:
         if run.method not in METHODS:
             continue
         part = f"{run.method} on {run.data} ({run.protocol})"
-        # a fit that serves many seeds counts in each of them, and was done once
+        # a fit shared by all seeds is recorded with each of them
         seed = -1 if METHODS[run.method].shares_fit else run.seed
         key = part, str(dict(run.params)), seed
         spent[key] = max(spent.get(key, 0.0), run.cpu_seconds)

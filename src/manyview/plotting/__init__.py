@@ -1,4 +1,4 @@
-"""Figures of fits and of comparisons, each drawn on an Axes of matplotlib and returned with it.
+"""Figures of fits and comparisons, drawn on matplotlib Axes.
 
 Needs the extra ``app``; matplotlib is imported when a figure is drawn.
 """

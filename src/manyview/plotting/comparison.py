@@ -2,70 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from manyview.experiment.results import Run
+from manyview.experiment.significance import Difference, Ranking
 from manyview.experiment.summary import Row
 from manyview.plotting.style import (
+    BLUE,
     INK,
     QUIET,
+    VERMILLION,
     Series,
     check_score,
     given_or_new,
+    label_points,
+    legend_beside,
     published,
     reported_rows,
     score_name,
     series_of,
     shown,
     styles_of,
+    tick_log_axis,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeAlias
-
-from manyview.experiment.significance import Difference
-from manyview.plotting.style import BLUE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-from typing import TYPE_CHECKING
-
-from manyview.experiment.significance import Ranking
-from manyview.plotting.style import VERMILLION
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-from typing import TYPE_CHECKING
-
-from manyview.plotting.style import label_points, tick_log_axis
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-from typing import TYPE_CHECKING
-
-import numpy.typing as npt
-
-from manyview.plotting.style import legend_beside
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-
-__all__ = [
-    "plot_comparison",
-    "plot_critical_difference",
-    "plot_paired_differences",
-    "plot_time_against_quality",
-    "plot_time_against_size",
-]
 
 
-_GROUP = 0.86  # part of a data set's place that bars fill
+_GROUP = 0.86  # part of a data set's width that its bars fill
 _HATCH = "////"
 
 
@@ -74,9 +44,9 @@ def plot_comparison(
 ) -> Axes:
     """Draw scores as bars, grouped by data set.
 
-    Whiskers are standard deviations over seeds, diamonds the figures of the paper, and a cross
-    stands where every run failed. Bars of methods tuned with labels are hatched. A star under a
-    bar marks the best of its kind: one of those that saw no label, one of those tuned with them.
+    Whiskers show standard deviations over seeds, diamonds published values, and crosses methods
+    whose runs all failed. Hatched bars are tuned with labels. Stars mark the best label-free and
+    the best tuned method.
 
     Parameters
     ----------
@@ -150,8 +120,8 @@ def plot_comparison(
 
 
 def _turn_if_close(ax: Axes) -> None:
-    """Turn the names of data sets where, side by side, they would run into each other."""
-    ax.xaxis.get_tightbbox()  # before, ticks do not know where they are
+    """Rotate the names of data sets that would overlap."""
+    ax.xaxis.get_tightbbox()  # places the ticks
     ends = [label.get_window_extent() for label in ax.get_xticklabels()]
     gap = ax.figure.dpi / 20
     if any(left.x1 + gap > right.x0 for left, right in pairwise(ends)):
@@ -163,7 +133,7 @@ def _turn_if_close(ax: Axes) -> None:
 def _add_published(
     ax: Axes, series: list[Series], sets: list[str], score: str, width: float
 ) -> None:
-    """Put one diamond on each method's bars, in the middle of them."""
+    """Draw one diamond centred on the bars of each method."""
     for name in dict.fromkeys(one.name for one in series):
         own = [at for at, one in enumerate(series) if one.name == name]
         x = (np.mean(own) + 0.5) * width - _GROUP / 2
@@ -228,8 +198,8 @@ def _add_legend(ax: Axes, series: list[Series], colours: dict[str, str], score: 
         )
     drawn = {artist.get_gid() for artist in (*ax.lines, *ax.texts)}
     if "published" in drawn:
-        unsaid = ", normaliser not stated" if score.startswith("nmi") else ""
-        handles.append(marker("D", f"published{unsaid}", "white"))
+        note = ", normaliser not stated" if score.startswith("nmi") else ""
+        handles.append(marker("D", f"published{note}", "white"))
     if "failed" in drawn:
         handles.append(marker("x", "failed"))
     handles.append(marker("*", "best"))
@@ -253,17 +223,17 @@ def plot_paired_differences(
     xlabel: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw differences as dots with their intervals, about a line at zero.
+    """Draw differences with their confidence intervals.
 
-    A dot is full where its interval leaves out zero.
+    A dot is filled if its interval excludes zero.
 
     Parameters
     ----------
     differences : sequence of Difference, or mapping of str to tuple of float
-        As :func:`manyview.experiment.paired_differences` returns, or for each name the difference
-        and the two ends of its interval, as of a bootstrap.
+        As :func:`manyview.experiment.paired_differences` returns, or by name the difference and
+        the two ends of its interval.
     xlabel : str, optional
-        What is subtracted from what, such as ``"ACC of MMC less that of the other"``.
+        What is subtracted from what, such as ``"ACC of MMC minus the other"``.
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure.
 
@@ -282,10 +252,10 @@ def plot_paired_differences(
     >>> plt.close(ax.figure)
     """
     if not differences:
-        raise ValueError("differences is empty: there is nothing to draw")
+        raise ValueError("differences is empty; expected at least one")
     if not isinstance(differences, Mapping):
         _check_one_method(differences)
-        xlabel = xlabel or f"{shown(differences[0].method)} less the other"
+        xlabel = xlabel or f"{shown(differences[0].method)} minus the other"
         differences = _intervals(differences)
     for name, values in differences.items():
         if len(values) != 3 or not np.all(np.isfinite(values)) or values[1] > values[2]:
@@ -296,8 +266,8 @@ def plot_paired_differences(
     ax = given_or_new(ax, (6.0, 1.1 + 0.32 * len(differences)))
     ax.axvline(0.0, color=QUIET, linewidth=1.0, gid="zero")
     for at, (value, low, high) in enumerate(differences.values()):
-        told_apart = low > 0 or high < 0
-        colour = BLUE if told_apart else QUIET
+        clear = low > 0 or high < 0
+        colour = BLUE if clear else QUIET
         ax.plot([low, high], [at, at], color=colour, linewidth=1.8, gid="interval")
         ax.plot(
             value,
@@ -305,7 +275,7 @@ def plot_paired_differences(
             "o",
             markersize=7,
             markeredgecolor=colour,
-            markerfacecolor=colour if told_apart else "white",
+            markerfacecolor=colour if clear else "white",
             gid="difference",
         )
     ax.set_yticks(range(len(differences)), list(map(shown, differences)))
@@ -319,7 +289,7 @@ def plot_paired_differences(
 
 
 def _intervals(differences: Sequence[Difference]) -> dict[str, Interval]:
-    """Name each difference by the other method, with how many sets where those are fewer."""
+    """Return intervals by the other method's name, with its number of sets if fewer."""
     most = max(each.n_sets for each in differences)
     return {
         each.other if each.n_sets == most else f"{each.other} ({each.n_sets} of {most} sets)": (
@@ -346,7 +316,7 @@ def _check_one_method(differences: Sequence[Difference]) -> None:
         )
 
 
-# heights of a joining bar, of a line of labels and of what shows the critical difference
+# heights of a group bar, of a label line and of the bar that shows the critical difference
 _BAR, _ROW, _ABOVE = 0.28, 0.5, 1.1
 
 
@@ -356,15 +326,15 @@ def plot_critical_difference(
     *,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw Demsar's diagram: methods on an axis of ranks, bars over those that do not differ.
+    """Draw a critical difference diagram: mean ranks, and bars over methods that do not differ.
 
     Parameters
     ----------
     average_ranks : Ranking, or mapping of str to float
-        As :func:`manyview.experiment.rank_methods` returns, or the mean over data sets of each
-        method's rank, 1 for the best.
+        As :func:`manyview.experiment.rank_methods` returns, or the mean rank of each method; 1 is
+        the best.
     critical_difference : float, optional
-        Ranks that differ by less are joined; by default that of the ranking.
+        Methods whose ranks differ by less are joined; by default taken from the Ranking.
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure.
 
@@ -396,7 +366,7 @@ def plot_critical_difference(
             "rank_methods returns, or a mapping of method to rank"
         )
     if critical_difference is None:
-        raise TypeError("average_ranks has no critical_difference with it; give one, or a Ranking")
+        raise TypeError("critical_difference is missing; expected a number, or a Ranking")
     if len(average_ranks) < 2:
         raise ValueError(f"average_ranks has {len(average_ranks)} methods; expected at least 2")
     if not critical_difference > 0:
@@ -404,7 +374,9 @@ def plot_critical_difference(
     methods = sorted(average_ranks, key=lambda name: average_ranks[name])
     ranks = [float(average_ranks[name]) for name in methods]
     if not ranks[0] >= 1 or not np.isfinite(ranks[-1]):
-        raise ValueError(f"average ranks go from {ranks[0]} to {ranks[-1]}; the least rank is 1")
+        raise ValueError(
+            f"average_ranks go from {ranks[0]} to {ranks[-1]}; expected finite ranks of at least 1"
+        )
     low = float(np.floor(ranks[0]))
     high = max(float(np.ceil(ranks[-1])), low + 1, low + critical_difference)
     groups = _groups(ranks, critical_difference)
@@ -432,12 +404,12 @@ def plot_critical_difference(
             va="center",
         )
     ax.set(xlim=(low - margin, high + margin), ylim=(bottom, _ABOVE + 0.3))
-    ax.set_title("average rank, 1 is best", fontsize="medium")
+    ax.set_title("average rank (1 is best)", fontsize="medium")
     return ax
 
 
 def _groups(ranks: Sequence[float], critical_difference: float) -> list[tuple[int, int]]:
-    """Return the first and last places of every longest run of ranks that do not differ."""
+    """Return first and last position of every maximal group of ranks that do not differ."""
     groups: list[tuple[int, int]] = []
     for start, rank in enumerate(ranks):
         end = max(at for at in range(start, len(ranks)) if ranks[at] - rank < critical_difference)
@@ -474,9 +446,9 @@ def plot_time_against_quality(
 ) -> Axes:
     """Draw the score of each method against the seconds of a fit.
 
-    Over several data sets, the score is the mean and the time the geometric mean; a method that
-    has no score on some of them says on how many it has. Methods tuned with labels are hollow,
-    and the time of their tuning is not in the figure.
+    Over several data sets the score is the mean and the time the geometric mean; labels say if a
+    method has scores on some sets only. Hollow markers are tuned with labels; the time of tuning
+    is not included.
 
     Parameters
     ----------
@@ -543,7 +515,7 @@ def plot_time_against_quality(
     ax.margins(0.12)
     tick_log_axis(ax.xaxis)
     ax.set(
-        xlabel="seconds a fit",
+        xlabel="seconds per fit",
         ylabel=score_name(score),
         title=shown(sets[0]) if len(sets) == 1 else f"mean of {len(sets)} data sets",
     )
@@ -568,7 +540,7 @@ def _seconds(row: Row) -> float:
 
 Vector = npt.NDArray[np.float64]
 
-_LABEL_AT = 0.9  # how far along a guide its label stands
+_LABEL_AT = 0.9  # position of the label along a guide line
 
 
 def plot_time_against_size(
@@ -580,16 +552,16 @@ def plot_time_against_size(
     ylabel: str = "seconds",
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw seconds against sizes on logarithmic axes, where a power of the size is a line.
+    """Draw time against size on logarithmic axes.
 
-    The legend gives each method's exponent, fitted by least squares to all of its points.
+    The legend gives each method's growth exponent, fitted by least squares.
 
     Parameters
     ----------
     sizes : sequence of int
         Numbers of samples, or of whatever else was varied.
     seconds : mapping of str to sequence of float or None
-        For each method the time at every size; None or NaN where it was not run.
+        The time of each method at every size; None or NaN if it was not run.
     guides : sequence of float, default=(1, 2)
         Exponents of the grey lines.
     xlabel, ylabel : str
@@ -617,7 +589,7 @@ def plot_time_against_size(
         raise ValueError(f"sizes={sizes!r}; expected positive numbers")
     times = {name: _checked(name, values, n) for name, values in seconds.items()}
     if not times:
-        raise ValueError("seconds is empty: there is nothing to draw")
+        raise ValueError("seconds is empty; expected at least one method")
     ax = given_or_new(ax, (6.8, 4.4))
     styles = styles_of(times)
     for name in sorted(times, key=lambda name: _at_largest(n, times[name]), reverse=True):
@@ -648,7 +620,7 @@ def _checked(name: str, values: Sequence[float | None], n: Vector) -> Vector:
     if array.shape != n.shape:
         raise ValueError(
             f"seconds of {name!r} has {len(array)} values, sizes has {len(n)}; "
-            "expected one a size, None where there is none"
+            "expected one per size, None where it was not run"
         )
     if not np.isfinite(array).any():
         raise ValueError(f"seconds of {name!r} has no value at any size")
@@ -660,7 +632,7 @@ def _checked(name: str, values: Sequence[float | None], n: Vector) -> Vector:
 def _at_largest(n: Vector, times: Vector) -> tuple[float, float]:
     done = np.isfinite(times)
     last = int(np.argmax(np.where(done, n, -np.inf)))
-    # a method that stopped at a smaller size is the slower one of two
+    # a method that stopped at a smaller size counts as slower
     return -float(n[last]), float(times[last])
 
 
@@ -672,7 +644,7 @@ def _label(name: str, n: Vector, times: Vector) -> str:
 
 
 def _add_guides(ax: Axes, n: Vector, times: Mapping[str, Vector], guides: Sequence[float]) -> None:
-    """Draw lines of given exponents from below the points at the smallest size, within limits."""
+    """Draw guide lines with given exponents, starting below the fastest method."""
     (low, high), (left, right) = ax.get_ylim(), ax.get_xlim()
     start = float(min(np.nanmin(values) for values in times.values())) / 1.5
     low = min(low, start / 1.5)

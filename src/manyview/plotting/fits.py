@@ -3,54 +3,40 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-
-from manyview.linalg.partition import matched_order
-from manyview.metrics import clustering_accuracy
-from manyview.plotting.style import INK, VERMILLION, given_or_new, names_of, shown
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-from typing import TYPE_CHECKING, Any
-
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from manyview._typing import Matrix
-from manyview.base import MultiViewClusterer
-from manyview.plotting.style import legend_beside, styles_of
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-from typing import TYPE_CHECKING
-
-from manyview.base import feature_name, view_place
-from manyview.plotting.style import BLUE
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-from sklearn.base import BaseEstimator
-
+from manyview.base import MultiViewClusterer, feature_name, view_place
 from manyview.experiment.results import Run
-from manyview.plotting.style import tick_log_axis
+from manyview.linalg.partition import matched_order
+from manyview.metrics import clustering_accuracy
+from manyview.plotting.style import (
+    BLUE,
+    INK,
+    VERMILLION,
+    given_or_new,
+    legend_beside,
+    names_of,
+    shown,
+    styles_of,
+    tick_log_axis,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-__all__ = ["plot_contingency", "plot_embedding", "plot_feature_weights", "plot_objective"]
 
 
 Counts = npt.NDArray[np.int64]
 
-_MANY = 15  # classes or clusters, from which cells are small
-_MOST_COUNTED = 40  # beyond, numbers could not be read and would take minutes to draw
-_MOST = 5000  # beyond, a cell is a small part of a pixel and the table fills the memory
+_MANY = 15  # classes or clusters; beyond, cells are smaller
+_MOST_COUNTED = 40  # beyond, numbers would be unreadable and slow to draw
+_MOST = 5000  # beyond, cells are far below a pixel and the table fills the memory
 
 
 def plot_contingency(
@@ -62,10 +48,10 @@ def plot_contingency(
 ) -> Axes:
     """Draw how many samples of each class are in each cluster.
 
-    Clusters stand in the order of the classes that they are matched to, so that agreement lies
-    on the diagonal; what has no match comes last. The matching is that of the accuracy, which is
-    the title. Colours are parts of a class. Of more than 40 classes or clusters the cells hold no
-    numbers, a bar tells the colours, and not all are named; a line encloses those that are matched.
+    Clusters are ordered by the classes they are matched to, so that agreement lies on the
+    diagonal; unmatched ones come last. The matching is that of the accuracy in the title. Colours
+    show the share of the class. With more than 40 classes or clusters, a colour bar replaces the
+    numbers and only some classes and clusters are labelled.
 
     Parameters
     ----------
@@ -103,15 +89,15 @@ def plot_contingency(
     y, labels = np.asarray(y), np.asarray(labels)
     if y.size != labels.size:
         raise ValueError(
-            f"y has {y.size} labels, labels has {labels.size}: both are of the same samples"
+            f"y has {y.size} entries, labels has {labels.size}; expected the same samples"
         )
     accuracy = clustering_accuracy(y, labels)
     classes, row_of = np.unique(y, return_inverse=True)
     clusters, column_of = np.unique(labels, return_inverse=True)
     if max(len(classes), len(clusters)) > _MOST:
         raise ValueError(
-            f"y has {len(classes)} classes, labels {len(clusters)} clusters: a figure shows at "
-            f"most {_MOST}; are they ids of the samples?"
+            f"y has {len(classes)} classes, labels has {len(clusters)} clusters; expected at "
+            f"most {_MOST}. Are they sample ids?"
         )
     names = list(names_of(y, class_names).values())
     counts = np.zeros((len(classes), len(clusters)), dtype=np.int64)
@@ -138,17 +124,17 @@ def plot_contingency(
 
 
 def _thinned(count: int, most: float) -> range:
-    """Return the places that are named: all up to where cells have numbers, then `most` or so."""
+    """Return the positions that get a tick label: all, or about `most` of a large table."""
     return range(0, count, 1 if count <= _MOST_COUNTED else math.ceil(count / most))
 
 
 def _draw_picture(ax: Axes, counts: Counts, matched: int) -> None:
     shares = counts / counts.sum(axis=1, keepdims=True)
     box = ax.get_window_extent()
-    # matplotlib would blur tall cells that are narrow; those below a pixel have to be averaged
+    # avoid blur between cells larger than a pixel; smaller ones must be averaged
     crisp = "nearest" if counts.shape[1] <= box.width and counts.shape[0] <= box.height else None
     image = ax.imshow(shares, cmap="Blues", vmin=0.0, aspect="auto", interpolation=crisp)
-    ax.figure.colorbar(image, ax=ax, label="part of the class", fraction=0.04, pad=0.02)
+    ax.figure.colorbar(image, ax=ax, label="share of the class", fraction=0.04, pad=0.02)
     _enclose(ax, 0, matched)
 
 
@@ -187,14 +173,13 @@ def plot_embedding(
     Parameters
     ----------
     estimator : fitted estimator
-        With `views`, what its ``transform`` makes of them: for MMC, its prediction of the
-        indicator from products across views. Without, what it keeps of the samples of fit:
-        ``embedding_``, ``consensus_`` or ``indicator_``.
+        With `views`, the result of its ``transform`` is drawn; without, its ``embedding_``,
+        ``consensus_`` or ``indicator_``.
     y : array-like of shape (n_samples,), optional
-        What the colours tell, such as classes; by default the clusters.
+        Colours of the samples, such as classes; by default the clusters.
     views : list, tuple or dict of array-likes, or Views; optional
-        The views of fit, or others of the same kind. MMC's default indicator needs them: it puts
-        all samples of a cluster on one point.
+        The views of fit, or other samples of the same views. MMC needs them, since its discrete
+        indicator puts all samples of a cluster on one point.
     class_names : sequence of str, optional
         ``class_names[k]`` names the class ``k`` of `y`.
     ax : matplotlib Axes, optional
@@ -229,7 +214,7 @@ def plot_embedding(
     if colours.shape != (len(embedding),):
         raise ValueError(
             f"y has shape {colours.shape}, the embedding {len(embedding)} samples; "
-            "expected one label a sample"
+            "expected one label per sample"
         )
     points, shares = _principal(embedding)
     names = names_of(colours, class_names)
@@ -245,7 +230,7 @@ def plot_embedding(
             color=style.colour,
             marker=style.marker,
             alpha=0.7,
-            zorder=3 - len(chosen) / largest,  # small groups on top, in sight
+            zorder=3 - len(chosen) / largest,  # draw small groups on top
             edgecolors="white",
             linewidths=0.3,
             label=f"{shown(name)} ({len(chosen)})",
@@ -265,7 +250,7 @@ def _embedding(estimator: MultiViewClusterer, views: Any) -> tuple[Matrix, str]:
     if views is not None:
         if not hasattr(estimator, "transform"):
             kept = any(hasattr(estimator, place) for place in _PLACES)
-            rest = "; leave out views to draw the samples of fit" if kept else ", nor an embedding"
+            rest = "; omit views to draw the samples of fit" if kept else " and no embedding"
             raise TypeError(f"{name} has no transform{rest}")
         return np.asarray(estimator.transform(views), dtype=float), "transform of the views"
     for place in _PLACES:
@@ -273,15 +258,15 @@ def _embedding(estimator: MultiViewClusterer, views: Any) -> tuple[Matrix, str]:
             embedding = np.asarray(getattr(estimator, place), dtype=float)
             if place == "indicator_" and np.all(np.count_nonzero(embedding, axis=1) <= 1):
                 raise ValueError(
-                    f"the indicator of {name} puts all samples of a cluster on one point; give "
-                    "views=..., the views of fit, to draw what the model predicts from them"
+                    f"the indicator of {name} puts all samples of a cluster on one point; pass "
+                    "views=... to draw the prediction of the model"
                 )
             return embedding, place.rstrip("_")
-    raise TypeError(f"{name} keeps no embedding of samples: it has none of {', '.join(_PLACES)}")
+    raise TypeError(f"{name} has no embedding of the samples; expected one of {', '.join(_PLACES)}")
 
 
 def _principal(embedding: Matrix) -> tuple[Matrix, Matrix]:
-    """Return two coordinates of each sample, and the part of the variance that each carries."""
+    """Return the first two principal components and their shares of the variance."""
     centred = embedding - embedding.mean(axis=0)
     U, s, _ = np.linalg.svd(centred, full_matrices=False)
     points = np.zeros((len(embedding), 2))
@@ -299,27 +284,26 @@ def plot_feature_weights(
     top: int = 20,
     ax: Axes | None = None,
 ) -> Axes:
-    """Draw the weights of the features that count most in a view.
+    """Draw the largest feature weights of a view.
 
-    The weight of a feature is the norm of its row of the view factor. Weights compare features
-    within a view: the scale of a factor against those of other views is not determined. They
-    refer to features as the fit scaled them.
+    The weight of a feature is the norm of its row of the view factor, for features as scaled by
+    the fit. Compare weights within a view only: the relative scale of view factors is arbitrary.
 
     Parameters
     ----------
     estimator : MMC
-        A fitted one.
+        A fitted model.
     view : int or str, default=0
-        Place or name of the view.
+        Position or name of the view.
     top : int, default=20
-        Most features to show, the largest first.
+        Number of features to show, the largest first.
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure.
 
     Returns
     -------
     matplotlib Axes
-        A bar for each feature chosen; the title counts those kept and those dropped.
+        One bar per feature; the title counts kept and dropped features.
 
     Examples
     --------
@@ -336,10 +320,7 @@ def plot_feature_weights(
     """
     check_is_fitted(estimator)
     if not hasattr(estimator, "view_factors_"):
-        raise TypeError(
-            f"{type(estimator).__name__} has no view factors, so no weights of features; "
-            "expected a fitted MMC"
-        )
+        raise TypeError(f"{type(estimator).__name__} has no view factors; expected a fitted MMC")
     if top < 1:
         raise ValueError(f"top={top}; expected at least 1")
     at = view_place(estimator, view)
@@ -353,7 +334,7 @@ def plot_feature_weights(
     ax.set_yticks(range(len(chosen)), texts)
     ax.set_ylim(max(len(chosen), 1) - 0.5, -0.5)
     if not kept:
-        ax.text(0.5, 0.5, "no feature takes part", transform=ax.transAxes, ha="center")
+        ax.text(0.5, 0.5, "all features were dropped", transform=ax.transAxes, ha="center")
     ax.set_xlim(left=0.0, right=None if kept else 1.0)
     ax.tick_params(axis="y", length=0)
     largest = f"largest {len(chosen)} of " if len(chosen) < kept else ""
@@ -368,8 +349,8 @@ def plot_feature_weights(
     return ax
 
 
-_WIDE = 20.0  # ratio of largest to smallest value from which a logarithmic axis helps
-_UNEQUAL = 8  # the same of numbers of iterations
+_WIDE = 20.0  # ratio of values beyond which the axis is logarithmic
+_UNEQUAL = 8  # the same for numbers of iterations
 
 
 def plot_objective(fits: Any, *, log: bool | None = None, ax: Axes | None = None) -> Axes:
@@ -378,12 +359,11 @@ def plot_objective(fits: Any, *, log: bool | None = None, ax: Axes | None = None
     Parameters
     ----------
     fits : estimator, Run or sequence of float; or mapping of str to these
-        What holds the objective, or several with their names. Objectives of different methods
-        are different quantities: compare their course, not their height.
+        One fit, or several by name. Objectives of different methods are different quantities:
+        compare their shape, not their values.
     log : bool, optional
-        Whether the objective's axis is logarithmic; by default where its largest value is more
-        than 20 times its smallest. That of iterations is where some fits took many times as
-        many as others.
+        Whether the axis of the objective is logarithmic; by default if its largest value exceeds
+        20 times its smallest.
     ax : matplotlib Axes, optional
         Where to draw; by default a new figure.
 
@@ -447,10 +427,10 @@ def plot_objective(fits: Any, *, log: bool | None = None, ax: Axes | None = None
 def _curves(fits: Any) -> dict[str, npt.NDArray[np.float64]]:
     if isinstance(fits, Mapping):
         if not fits:
-            raise ValueError("fits is empty: there is nothing to draw")
+            raise ValueError("fits is empty; expected at least one fit")
         return {str(name): _curve(str(name), fit) for name, fit in fits.items()}
     if isinstance(fits, Sequence) and any(isinstance(fit, BaseEstimator | Run) for fit in fits):
-        raise TypeError("fits is a list of fits; expected a dict with their names, or one fit")
+        raise TypeError("fits is a list of fits; expected one fit or a dict of fits by name")
     if isinstance(fits, Run):
         return {fits.method: _curve(fits.method, fits)}
     name = type(fits).__name__ if isinstance(fits, BaseEstimator) else ""
@@ -461,14 +441,14 @@ def _curve(name: str, fit: Any) -> npt.NDArray[np.float64]:
     if isinstance(fit, BaseEstimator):
         check_is_fitted(fit)
         if not hasattr(fit, "objective_"):
-            raise TypeError(f"{name} keeps no objective: {type(fit).__name__} has no objective_")
+            raise TypeError(f"{name} is a {type(fit).__name__}, which has no objective_")
         values = fit.objective_
     else:
         values = fit.objective if isinstance(fit, Run) else fit
     curve = np.asarray(values, dtype=float)
     if curve.ndim != 1 or not curve.size:
         raise ValueError(
-            f"the objective of {name} has shape {curve.shape}; expected one value an iteration"
+            f"the objective of {name} has shape {curve.shape}; expected one value per iteration"
         )
     return curve
 

@@ -2,45 +2,21 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.axis import Axis
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.transforms import Bbox
-from collections import Counter
-from dataclasses import dataclass, field
-
 from manyview.experiment.results import Run
 from manyview.experiment.summary import Row, as_rows
 
-__all__ = [
-    "INK",
-    "PALETTE",
-    "QUIET",
-    "Series",
-    "Style",
-    "check_score",
-    "given_or_new",
-    "label_points",
-    "legend_beside",
-    "names_of",
-    "published",
-    "reported_rows",
-    "score_name",
-    "series_of",
-    "shown",
-    "styles_of",
-    "tick_log_axis",
-]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.transforms import Bbox
 
 
 _LONGEST = 40
@@ -48,7 +24,7 @@ _NO_WIDTH = "\N{ZERO WIDTH SPACE}"
 
 
 def shown(name: object) -> str:
-    r"""Return a name as a figure takes it: dollars stand for themselves, one line, not too long.
+    r"""Return a name as matplotlib text: one line, shortened, with dollar signs escaped.
 
     Examples
     --------
@@ -58,12 +34,12 @@ def shown(name: object) -> str:
     text = " ".join(str(name).split())
     if len(text) > _LONGEST:
         text = text[: _LONGEST - 1].rstrip() + "\N{HORIZONTAL ELLIPSIS}"
-    # a legend leaves out names that begin with an underscore
+    # matplotlib omits names with a leading underscore from legends
     return (_NO_WIDTH if text.startswith("_") else "") + text.replace("$", r"\$")
 
 
 def names_of(y: npt.NDArray[Any], class_names: Sequence[str] | None) -> dict[Any, str]:
-    """Return a name for each class that occurs, in order of the classes.
+    """Return the names of the classes that occur, in their order.
 
     Examples
     --------
@@ -100,7 +76,7 @@ _SCORES = {
 
 
 class Style(NamedTuple):
-    """How a method or a class looks."""
+    """Colour and marker of a method or class."""
 
     colour: str
     marker: str
@@ -120,10 +96,9 @@ _METHODS = {
 
 
 def styles_of(names: Iterable[str]) -> dict[str, Style]:
-    """Return a style for each name, no two alike.
+    """Return a distinct style for each name.
 
-    Known methods have their own, other names what is free; after nine colours come lighter
-    shades of them.
+    Known methods have fixed styles; other names get free ones, in lighter shades after nine.
 
     Examples
     --------
@@ -143,12 +118,12 @@ def styles_of(names: Iterable[str]) -> dict[str, Style]:
 
 
 def score_name(score: str) -> str:
-    """Return a score's name as it stands on an axis, with the normaliser of NMI."""
+    """Return the axis label of a score, with the normaliser of NMI."""
     return _SCORES.get(score, score)
 
 
 def _colours(count: int) -> list[str]:
-    """Return the palette as often as needed, and once more, each time nearer to white."""
+    """Return enough colours: the palette repeated in lighter and lighter shades."""
     rounds = count // len(PALETTE) + 2
     return [_lighter(colour, 0.55**k) for k in range(rounds) for colour in PALETTE]
 
@@ -159,13 +134,7 @@ def _lighter(colour: str, part: float) -> str:
 
 
 def given_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return the Axes given, or those of a new figure of a size in inches.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        Where matplotlib is not installed; names the line that installs it.
-    """
+    """Return the given Axes, or those of a new figure with a size in inches."""
     if ax is not None:
         return ax
     try:
@@ -174,15 +143,15 @@ def given_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
         if (error.name or "").partition(".")[0] != "matplotlib":
             raise
         raise ModuleNotFoundError(
-            "figures need matplotlib, of the extra 'app': pip install 'manyview[app]'",
+            "figures need matplotlib: pip install 'manyview[app]'",
             name="matplotlib",
         ) from error
-    # the constrained layout makes room for legends and labels outside of the Axes
+    # the constrained layout makes room for legends outside the Axes
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
 def legend_beside(ax: Axes, *, title: str | None = None, n_entries: int = 0) -> None:
-    """Put the legend to the right of the Axes, where it hides nothing, in two columns if long."""
+    """Put the legend to the right of the Axes, in two columns if it is long."""
     ax.legend(
         loc="upper left",
         bbox_to_anchor=(1.01, 1.0),
@@ -195,7 +164,7 @@ def legend_beside(ax: Axes, *, title: str | None = None, n_entries: int = 0) -> 
 
 
 def tick_log_axis(axis: Axis) -> None:
-    """Write 1, 2 and 5 of each decade where a logarithmic axis shows few, in plain numbers."""
+    """Label 1, 2 and 5 of each decade on short logarithmic axes, in plain numbers."""
     from matplotlib.ticker import LogLocator, NullFormatter
 
     low, high = axis.get_view_interval()
@@ -207,17 +176,16 @@ def tick_log_axis(axis: Axis) -> None:
 
 
 _DISTANCES = (5.0, 11.0, 18.0, 27.0, 38.0, 52.0)  # in points
-_NEAR = 12.0  # beyond it a line leads from the point to its label
+_NEAR = 12.0  # labels further away get a line to their point
 _RADIUS = 4.5
 
 
 def label_points(
     ax: Axes, points: Sequence[tuple[float, float]], texts: Sequence[str], fontsize: float = 9.0
 ) -> None:
-    """Write a text beside each point.
+    """Label each point at the nearest position that covers nothing, or else covers least.
 
-    Places are tried from near to far, on all sides, and the first free one within the Axes is
-    taken, or else the one that covers least. Limits of the Axes should be final.
+    The limits of the Axes must be final.
     """
     figure = ax.figure.canvas.figure
     ax.set(xlim=ax.get_xlim(), ylim=ax.get_ylim())
@@ -257,7 +225,7 @@ def _offset(
     within: Bbox,
     scale: float,
 ) -> np.ndarray:
-    """Return where the centre of a box stands from its point, in pixels."""
+    """Return the offset from a point to the centre of its label, in pixels."""
     best, least = np.zeros(2), np.inf
     for distance in _DISTANCES:
         for turn in range(16):
@@ -293,7 +261,7 @@ def _gap(pixel: np.ndarray, box: Bbox) -> float:
 
 @dataclass(frozen=True)
 class Series:
-    """A method in one protocol, over data sets."""
+    """The rows of one method and protocol, by data set."""
 
     name: str
     tuned: bool
@@ -302,31 +270,31 @@ class Series:
 
     @property
     def title(self) -> str:
-        """The name, with whether labels chose the parameters."""
+        """The name, marked if the method is tuned with labels."""
         return f"{self.name}, tuned with labels" if self.tuned else self.name
 
 
 def reported_rows(rows: Sequence[Row] | Sequence[Run]) -> list[Row]:
-    """Return the rows of reported runs; runs are summarised first."""
-    # runs of a selection chose parameters and are no result
+    """Return the rows to draw; runs are summarised first."""
+    # selection runs only choose parameters
     reported = [row for row in as_rows(rows) if row.protocol != "selection"]
     if not reported:
-        raise ValueError("rows is empty: there is nothing to draw")
+        raise ValueError("rows is empty; expected at least one row")
     return reported
 
 
 def check_score(rows: Sequence[Row], score: str) -> None:
-    """Raise for a score that no row has, and list those that they have."""
+    """Raise ValueError if no row has the score."""
     known = dict.fromkeys(name for row in rows for name in row.mean)
     if not known:
         reasons = "; ".join(dict.fromkeys(error for row in rows for error in row.errors))
-        raise ValueError(f"no row has a score: {reasons or 'no run ended with labels'}")
+        raise ValueError(f"no row has a score: {reasons or 'all runs failed'}")
     if score not in known:
         raise ValueError(f"score={score!r}; the rows have {', '.join(known)}")
 
 
 def published(row: Row, score: str) -> float | None:
-    """Return what the paper printed, which for NMI may have another normaliser."""
+    """Return the published value; for NMI its normaliser may differ."""
     if row.published is None:
         return None
     if score == "acc":
@@ -335,7 +303,7 @@ def published(row: Row, score: str) -> float | None:
 
 
 def series_of(rows: Sequence[Row]) -> list[Series]:
-    """Gather rows by method, in order of appearance, each with its tuned form beside it."""
+    """Group rows by method, in order of appearance, label-free before tuned."""
     places = Counter((row.method, row.protocol, row.data) for row in rows)
     several = {method for (method, _, _), count in places.items() if count > 1}
     found: dict[tuple[str, bool], Series] = {}
@@ -345,7 +313,7 @@ def series_of(rows: Sequence[Row]) -> list[Series]:
         series = found.setdefault((name, row.tuned), Series(name, row.tuned, row.method))
         if row.data in series.rows:
             raise ValueError(
-                f"two rows of {series.title} on {row.data!r} cannot be told apart; give one of them"
+                f"rows has two entries of {series.title} on {row.data!r}; expected one"
             )
         series.rows[row.data] = row
     order = list(dict.fromkeys(series.name for series in found.values()))

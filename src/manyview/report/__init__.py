@@ -1,4 +1,4 @@
-"""One HTML page that shows a comparison: tables, figures, and what MMC found."""
+"""HTML reports of comparisons."""
 
 try:
     from manyview.report.page import write_report

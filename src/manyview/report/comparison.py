@@ -15,21 +15,6 @@ from manyview.experiment.results import settings_key
 from manyview.mmc import MMC
 from manyview.report.text import MISSING, compact, figure, plotly_text, short
 
-__all__ = [
-    "COLUMNS",
-    "SCORES",
-    "Cell",
-    "Chart",
-    "Column",
-    "Line",
-    "Standing",
-    "convergence",
-    "spread",
-    "standings",
-    "time_and_quality",
-]
-
-
 _Key = tuple[str, str, str, str, str]
 
 SCORES = {
@@ -43,7 +28,7 @@ SCORES = {
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table, and how a first click sorts it."""
+    """A column of the table, and the order in which the first click sorts it."""
 
     title: str
     meaning: str
@@ -53,7 +38,7 @@ class Column:
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows, and the value it is sorted by; None stands last in either order."""
+    """The text of a cell and its sort key; None sorts last in both orders."""
 
     text: str
     sort: float | str | None
@@ -63,19 +48,11 @@ class Cell:
 
 @dataclass(frozen=True)
 class Line:
-    """A row of the summary: names on the left, then its cells.
+    """A row of the table.
 
-    Attributes
-    ----------
-    row : Row
-    label : str
-        What tells the line from others of the same data set, as short as it can be.
-    settings : str
-        Parameters beside the estimator's own defaults.
-    cells : list of Cell
-        One for each column but the first.
-    values : dict of str to list of float
-        ACC and NMI of every run.
+    `label` is unique within the data set and as short as possible, `settings` lists parameters
+    that differ from the defaults, `cells` has one entry per column except the first, and `values`
+    holds ACC and NMI of every run.
     """
 
     row: Row
@@ -88,7 +65,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Standing:
-    """The lines of one data set, and what its runs without labels said."""
+    """The table of one data set, and the errors of its failed runs."""
 
     data: str
     lines: list[Line]
@@ -96,7 +73,7 @@ class Standing:
 
 
 COLUMNS = (
-    Column("Method", "name, and parameters beside its defaults", is_number=False),
+    Column("Method", "name, and parameters that differ from the defaults", is_number=False),
     Column("Protocol", "whether labels chose the parameters", is_number=False),
     Column("Scaling", "how the views were scaled", is_number=False),
     *(
@@ -106,35 +83,25 @@ COLUMNS = (
     Column("Published", "ACC / NMI of the paper, in %", first="descending"),
     Column("Time s", "wall-clock time of a fit"),
     Column("CPU s", "processor time of a fit"),
-    Column("Memory MB", "most memory that the process held"),
+    Column("Memory MB", "peak memory of the process"),
     Column("Iter.", "iterations of a fit"),
-    Column("Runs", "that ended with labels", first="descending"),
-    Column("Failed", "runs without labels", first="descending"),
+    Column("Runs", "completed runs", first="descending"),
+    Column("Failed", "failed runs", first="descending"),
 )
 
 
 def standings(runs: Sequence[Run]) -> list[Standing]:
-    """Return the lines of every data set, in the order of the runs.
+    """Return the table of every data set, in the order of the runs.
 
-    The best figure of each score is marked among the lines of one protocol: a line for which
-    labels chose the parameters does not compete with one that saw none.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        Reported runs.
-
-    Returns
-    -------
-    list of Standing
+    The best value of each score is marked separately for label-free and label-tuned methods.
     """
     groups: dict[_Key, list[Run]] = {}
     for run in runs:
-        lacking = [score for score in SCORES if run.scores and score not in run.scores]
-        if lacking:
+        missing = [score for score in SCORES if run.scores and score not in run.scores]
+        if missing:
             raise ValueError(
-                f"a run of {run.method} on {run.data!r} has no score {lacking[0]!r}; a report "
-                f"shows {', '.join(SCORES)}"
+                f"a run of {run.method} on {run.data!r} has no score {missing[0]!r}; the report "
+                f"needs {', '.join(SCORES)}"
             )
         groups.setdefault(_key(run), []).append(run)
     by_data: dict[str, list[Row]] = {}
@@ -172,7 +139,7 @@ def _standing(data: str, rows: list[Row], groups: Mapping[_Key, list[Run]]) -> S
 
 
 def _shown(row: Row, score: str) -> float:
-    """Return a mean as it is printed: figures that look the same are best together."""
+    """Return a mean as printed, so that values that print alike tie for the best."""
     return round(100 * row.mean.get(score, math.nan), 1)
 
 
@@ -190,7 +157,7 @@ def _line(
         *(_score_cell(row, score, best) for score in SCORES),
         _published_cell(row),
         *(_number_cell(value) for value in (row.seconds, row.cpu_seconds)),
-        _number_cell(row.peak_bytes / 1e6 or math.nan),  # 0 where the system does not tell
+        _number_cell(row.peak_bytes / 1e6 or math.nan),  # 0 means unknown
         _number_cell(row.n_iter, f"{row.n_iter:.1f}".removesuffix(".0")),
         Cell(str(row.n_runs), row.n_runs),
         Cell(str(failed), failed),
@@ -241,24 +208,12 @@ def _number_cell(value: float, text: str = "") -> Cell:
 
 Chart = dict[str, Any]
 
-_MOST_POINTS = 200  # of a line; more cannot be told apart at its width
+_MOST_POINTS = 200  # of a curve; more are indistinguishable at its width
 _PUBLISHED = {"acc": 0, "nmi_geometric": 1}
 
 
 def spread(lines: Sequence[Line], score: str) -> Chart | None:
-    """Return a score of every run beside its mean and the published figure.
-
-    Parameters
-    ----------
-    lines : sequence of Line
-        Of one data set.
-    score : {"acc", "nmi_geometric"}
-
-    Returns
-    -------
-    dict or None
-        None where no run has scores.
-    """
+    """Return the score of every run with its mean and published value; None without scores."""
     rows = []
     for line in lines:
         if not line.values[score]:
@@ -283,7 +238,7 @@ def time_and_quality(lines: Sequence[Line]) -> Chart | None:
         {
             "name": plotly_text(line.label),
             "tuned": line.row.tuned,
-            # a logarithmic axis has no zero
+            # the axis is logarithmic
             "seconds": compact(max(line.row.seconds, 1e-4)),
             "acc": compact(100 * line.row.mean["acc"]),
             "std": compact(100 * line.row.std["acc"]),
@@ -295,18 +250,7 @@ def time_and_quality(lines: Sequence[Line]) -> Chart | None:
 
 
 def convergence(runs: Sequence[Run]) -> Chart | None:
-    """Return the objective of MMC after every sweep, a line for each run.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        Of one data set.
-
-    Returns
-    -------
-    dict or None
-        None where no run of MMC kept its objective.
-    """
+    """Return the objective of MMC after every iteration, one curve per run; None without runs."""
     lines = [
         {
             "name": plotly_text(short(run.method, 20) + (" †" if run.tuned else "")),
@@ -324,6 +268,6 @@ def _thinned(objective: Sequence[float]) -> dict[str, list[Any]]:
     count = len(objective)
     kept = np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int))
     return {
-        "sweeps": (kept + 1).tolist(),
+        "iterations": (kept + 1).tolist(),
         "values": [compact(objective[at], 5) for at in kept],
     }

@@ -35,14 +35,11 @@ from manyview.report.reading import MOST_POINTS, Reading, cluster_title, fitted,
 from manyview.report.text import as_json, figure
 from manyview.storage import whole_file
 
-__all__ = ["described_sessions", "seeds_of", "spans", "write_report"]
-
-
 Facts = list[tuple[str, str]]
 
 
 def spans(numbers: Iterable[int]) -> str:
-    """Return numbers with runs of them drawn together.
+    """Return integers as text, with consecutive ones shortened to ranges.
 
     Examples
     --------
@@ -59,7 +56,7 @@ def spans(numbers: Iterable[int]) -> str:
 
 
 def seeds_of(runs: Sequence[Run]) -> list[tuple[str, str]]:
-    """Return the seeds of the runs on each data set."""
+    """Return the seeds used on each data set."""
     seeds: dict[str, set[int]] = {}
     for run in runs:
         seeds.setdefault(run.data, set()).add(run.seed)
@@ -69,19 +66,9 @@ def seeds_of(runs: Sequence[Run]) -> list[tuple[str, str]]:
 def described_sessions(
     runs: Sequence[Run], sessions: Sequence[Mapping[str, Any]] | None
 ) -> list[tuple[str, Facts]]:
-    """Return versions and machine of every session that a run belongs to, with its title.
+    """Return a title, software versions and machine for every session that has runs.
 
-    Without sessions, those of this process: where it did not do the runs, the title tells.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-    sessions : sequence of mapping, or None
-        As a results file holds them; a run's ``session`` is a position in it.
-
-    Returns
-    -------
-    list of (str, list of (str, str))
+    Without recorded sessions the current process is described, and the title says so.
     """
     if not sessions:
         return [("The process that wrote this page", _facts(session_here()))]
@@ -103,7 +90,7 @@ def _fact(value: Any) -> str:
     return str(value)
 
 
-_ALL_POINTS = 15_000  # on all maps together, which keeps the page small
+_ALL_POINTS = 15_000  # over all maps, to keep the page small
 _FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError, MemoryError)
 
 
@@ -116,28 +103,28 @@ def write_report(
     sessions: Sequence[Mapping[str, Any]] | None = None,
     models: Mapping[str, MMC] | None = None,
 ) -> Path:
-    """Write a comparison as one HTML page that needs nothing beside itself.
+    """Write a comparison as one self-contained HTML page.
 
-    The page has the table of every data set, figures of spread, time and convergence, and what MMC
-    found in each data set that is given: where samples stand, classes against clusters, and the
-    features that it kept. Scripts and styles are in the page; it fetches nothing.
+    The page has the table of every data set and charts of spread, time and convergence. For each
+    data set that you pass it also shows a map of the samples, classes against clusters, and the
+    features that MMC kept. Scripts and styles are embedded; the page loads nothing.
 
     Parameters
     ----------
     path : path-like
-        The file, replaced as a whole once the page is complete.
+        The file. It is replaced once the page is complete.
     runs : sequence of Run
-        Of one or more data sets; runs that only chose a setting are left out.
+        Runs on one or more data sets; runs that only selected a setting are ignored.
     datasets : sequence of Dataset
-        With their classes, and named as in the runs. Data sets of the runs that are not among them
-        have their table and figures only.
+        Data sets with classes, named as in the runs. Other data sets of the runs get a table and
+        charts only.
     title : str
-        Of the page.
+        Title of the page.
     sessions : sequence of mapping, optional
-        What the results file tells of versions and machine; by default, those of this process.
+        Versions and machine, as recorded in a results file; by default those of this process.
     models : mapping of str to MMC, optional
-        Fitted models by the name of their data set. For the others, MMC is fitted here, with its
-        default parameters and seed 0.
+        Fitted models by name of data set. For the others MMC is fitted here, with default
+        parameters and seed 0.
 
     Returns
     -------
@@ -147,9 +134,9 @@ def write_report(
     Raises
     ------
     ValueError
-        Where there are no runs, or a data set has no classes, no runs or a model of other samples.
+        If there are no runs, or a data set has no classes, no runs or a model of other samples.
     OSError
-        Where the file cannot be written; before any fit.
+        If the file cannot be written. This is checked before any fit.
 
     Examples
     --------
@@ -167,9 +154,9 @@ def write_report(
     reported = [run for run in runs if run.protocol != "selection"]
     given = dict(models or {})
     _check(reported, datasets, given)
-    # opened first: a folder that cannot be written is told before the fits
+    # open the file first, to fail before the fits if it cannot be written
     with whole_file(target) as file:
-        # a name may hold half a character, which no file can
+        # names may contain lone surrogates
         file.write(_page(reported, datasets, title, sessions, given).encode(errors="replace"))
     return target
 
@@ -232,8 +219,8 @@ def _page(
         entry: dict[str, Any] = {"at": at, "standing": standing, "name": standing.data or "unnamed"}
         dataset = by_name.get(standing.data)
         if dataset is not None:
-            entry |= _told(dataset, own)
-            entry |= _found(dataset, models.get(dataset.name), most_points)
+            entry |= _described(dataset, own)
+            entry |= _reading(dataset, models.get(dataset.name), most_points)
             if "reading" in entry:
                 charts[f"map-{at}"] = entry["reading"].map
         sets.append(entry)
@@ -249,7 +236,7 @@ def _page(
     )
 
 
-def _told(dataset: Dataset, runs: Sequence[Run]) -> dict[str, Any]:
+def _described(dataset: Dataset, runs: Sequence[Run]) -> dict[str, Any]:
     marks = {run.fingerprint for run in runs if run.fingerprint}
     return {
         "n_samples": dataset.views.n_samples,
@@ -259,8 +246,8 @@ def _told(dataset: Dataset, runs: Sequence[Run]) -> dict[str, Any]:
     }
 
 
-def _found(dataset: Dataset, model: MMC | None, most_points: int) -> dict[str, Reading | str]:
-    """Return what MMC found, or why it found nothing: the rest of the page stands without it."""
+def _reading(dataset: Dataset, model: MMC | None, most_points: int) -> dict[str, Reading | str]:
+    """Return the description of the model, or the error that the page shows in its place."""
     try:
         remarks: list[str] = []
         if model is None:
@@ -299,10 +286,10 @@ def _asset(name: str) -> str:
 
 
 def _script(code: str) -> Markup:
-    # a browser reads line ends as one sign before it checks the hash
+    # browsers normalise line ends before they check the hash
     return Markup(code.replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def _policy(script: str) -> str:
-    """Return the source expression that lets this script run, and no other."""
+    """Return the content security policy source that allows this script."""
     return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"

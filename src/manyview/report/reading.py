@@ -1,4 +1,4 @@
-"""The part of the report that describes the clusters MMC found."""
+"""The part of the report that describes the clusters found by MMC."""
 
 from __future__ import annotations
 
@@ -19,36 +19,10 @@ from manyview.mmc import MMC
 from manyview.report.comparison import Chart
 from manyview.report.text import plotly_text
 
-__all__ = [
-    "MOST_POINTS",
-    "ClusterFeatures",
-    "Contingency",
-    "Mark",
-    "Reading",
-    "ViewFeatures",
-    "cluster_features",
-    "cluster_title",
-    "contingency",
-    "fitted",
-    "places",
-    "read",
-    "shares",
-    "view_features",
-]
-
 
 @dataclass(frozen=True)
 class Contingency:
-    """A contingency table in matched order.
-
-    Attributes
-    ----------
-    classes, clusters : list of int
-        Of the rows and the columns; the first ``n_matched`` of each belong together.
-    counts : ndarray of shape (n_classes, n_clusters)
-        Samples of a class in a cluster.
-    n_matched : int
-    """
+    """Samples of each class in each cluster; the first `n_matched` of both belong together."""
 
     classes: list[int]
     clusters: list[int]
@@ -57,19 +31,9 @@ class Contingency:
 
 
 def contingency(y: npt.ArrayLike, labels: npt.ArrayLike) -> Contingency:
-    """Count the samples of each class in each cluster, under the matching that accuracy uses.
+    """Return the contingency table, ordered by the matching that defines accuracy.
 
-    Matched classes come in their own order, then those that no cluster is matched to; clusters
-    follow them. A cluster is not matched to a class of which it has no sample.
-
-    Parameters
-    ----------
-    y, labels : array-like of int of shape (n_samples,)
-        Classes and clusters.
-
-    Returns
-    -------
-    Contingency
+    Unmatched classes and clusters come last.
 
     Examples
     --------
@@ -92,15 +56,9 @@ def contingency(y: npt.ArrayLike, labels: npt.ArrayLike) -> Contingency:
 
 @dataclass(frozen=True)
 class ViewFeatures:
-    """The features of one view that a model kept.
+    """The features of one view with nonzero rows in its view factor.
 
-    Attributes
-    ----------
-    view : str
-    n_features, n_kept : int
-        How many there are, and how many have a row other than zero in the view factor.
-    top : list of (str, float)
-        Those of the largest rows, with their norms over the largest one.
+    `top` holds the features with the largest row norms, relative to the largest of all.
     """
 
     view: str
@@ -111,36 +69,17 @@ class ViewFeatures:
 
 @dataclass(frozen=True)
 class ClusterFeatures:
-    """The features that speak most for one cluster.
+    """The features that characterise one cluster.
 
-    Attributes
-    ----------
-    alone : list of list of str
-        Single features of each view.
-    together : list of tuple of (str, str)
-        Products of features of two views: the views and their features.
+    `single` lists features by view, `products` pairs of (view, feature) across two views.
     """
 
-    alone: list[list[str]]
-    together: list[tuple[tuple[str, str], ...]]
+    single: list[list[str]]
+    products: list[tuple[tuple[str, str], ...]]
 
 
 def view_features(model: MMC, view: int, *, most: int = 12) -> ViewFeatures:
-    """Return what a fitted model keeps of a view.
-
-    Parameters
-    ----------
-    model : MMC
-        Fitted.
-    view : int
-        Its position.
-    most : int
-        How many features of the largest rows are named.
-
-    Returns
-    -------
-    ViewFeatures
-    """
+    """Return the kept features of a view, the `most` important of them by name."""
     norms = np.linalg.norm(model.view_factors_[view][:-1], axis=1)
     largest = [int(at) for at in np.argsort(-norms, kind="stable")[:most] if norms[at] > 0]
     return ViewFeatures(
@@ -152,32 +91,17 @@ def view_features(model: MMC, view: int, *, most: int = 12) -> ViewFeatures:
 
 
 def cluster_features(model: MMC, *, each: int = 5, pairs: int = 3) -> list[ClusterFeatures]:
-    """Return what speaks for each cluster of a fitted model.
-
-    Parameters
-    ----------
-    model : MMC
-        Fitted.
-    each : int
-        How many single features of a view are named.
-    pairs : int
-        How many products are named.
-
-    Returns
-    -------
-    list of ClusterFeatures
-        One for each cluster.
-    """
+    """Return the features of each cluster: `each` per view, and `pairs` products of two."""
     found = [
         ClusterFeatures([[] for _ in range(model.n_views_)], []) for _ in model.cluster_factors_
     ]
     for view in range(model.n_views_):
         for entry in model.explain(1, top=each, views=view):
             [(_, feature)] = entry.features
-            found[entry.cluster].alone[view].append(feature)
+            found[entry.cluster].single[view].append(feature)
     if model.n_views_ > 1:
         for entry in model.explain(2, top=pairs):
-            found[entry.cluster].together.append(entry.features)
+            found[entry.cluster].products.append(entry.features)
     return found
 
 
@@ -185,23 +109,11 @@ _GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 
 
 def shares(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
-    """Return how far each sample belongs to each cluster, as shares that sum to 1.
+    """Return the share of each cluster in each sample; the shares of a sample sum to 1.
 
-    The prediction is written in the coordinates in which the centres of the clusters are the unit
-    vectors, which serves an indicator with any orthonormal columns. Shares are the squares of the
-    positive ones, so that a small prediction hardly moves a sample.
-
-    Parameters
-    ----------
-    prediction : array-like of shape (n_samples, n_columns)
-        As the estimator's ``transform`` returns.
-    labels : array-like of int of shape (n_samples,)
-        Clusters.
-
-    Returns
-    -------
-    ndarray of shape (n_samples, n_clusters)
-        By the clusters that occur, in their order.
+    The prediction (`transform`) is expressed in coordinates whose unit vectors are the cluster
+    centres, so that any orthonormal indicator works. Shares are squares of the positive
+    coordinates: small predictions hardly count.
 
     Examples
     --------
@@ -216,32 +128,17 @@ def shares(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
     centres = (members.T @ values) / members.sum(axis=0)[:, None]
     weights = np.maximum(values @ np.linalg.pinv(centres), 0) ** 2
     total = weights.sum(axis=1, keepdims=True)
-    # a sample for which nothing is predicted stands with its cluster
+    # a sample without a positive coordinate belongs to its own cluster
     found: Floats = np.where(total > 1e-12, weights / np.maximum(total, 1e-12), members)
     return found
 
 
 def places(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Floats, float]:
-    """Return a place in the plane for every sample, that of every cluster, and its room.
+    """Return coordinates of samples and clusters on a map, and the radius of the largest cluster.
 
-    Clusters stand on a circle, those that share samples beside each other. A sample stands at the
-    mean of these places by its shares; around it, the samples of a cluster are fanned out, the
-    most certain in the middle, so that none hides another.
-
-    Parameters
-    ----------
-    prediction : array-like of shape (n_samples, n_columns)
-        As the estimator's ``transform`` returns.
-    labels : array-like of int of shape (n_samples,)
-        Clusters.
-
-    Returns
-    -------
-    samples : ndarray of shape (n_samples, 2)
-    clusters : ndarray of shape (n_clusters, 2)
-        By the clusters that occur, in their order.
-    room : float
-        Radius within which the largest cluster is fanned out.
+    Clusters lie on a circle, neighbours being those that share samples. A sample lies at the mean
+    of the clusters weighted by its shares. The samples of a cluster are then spread out in a
+    spiral, the most certain in the middle, so that none hides another.
     """
     part = shares(prediction, labels)
     _, at, sizes = np.unique(labels, return_inverse=True, return_counts=True)
@@ -251,7 +148,7 @@ def places(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Fl
     anchors = np.column_stack([np.sin(angle), np.cos(angle)])
     if count == 1:
         anchors[:] = 0
-    room = 0.8 * float(np.sin(np.pi / max(count, 3)))  # of half the way to the next cluster
+    room = 0.8 * float(np.sin(np.pi / max(count, 3)))  # part of the distance between clusters
     samples = part @ anchors
     for cluster in range(count):
         members = np.flatnonzero(at == cluster)
@@ -264,7 +161,7 @@ def places(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Fl
 
 
 def _round(part: Floats, at: npt.NDArray[np.intp]) -> list[int]:
-    """Return the clusters in an order in which each follows the one it shares most with."""
+    """Return the clusters in an order in which each follows the one it overlaps most."""
     count = part.shape[1]
     common = np.zeros((count, count))
     np.add.at(common, at, part)
@@ -285,7 +182,7 @@ _COLOURS = 10
 
 @dataclass(frozen=True)
 class Mark:
-    """A colour and a symbol of the map, shared by a class and the cluster matched to it."""
+    """Colour and symbol of a class and its matched cluster on the map."""
 
     colour: int
     symbol: int
@@ -295,27 +192,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class Reading:
-    """What the page tells of one fitted model.
+    """Everything the page shows about one fitted model.
 
-    Attributes
-    ----------
-    params : str
-        Parameters beside the estimator's own defaults.
-    n_iter : int
-    scores : dict of str to float
-    remarks : list of str
-        What fit warned of.
-    table : Contingency
-    class_names : list of str
-        Of the rows of the table.
-    n_rows, n_columns : int
-        How much of the table is shown.
-    marks : list of Mark
-    map : Chart
-        Places of samples.
-    n_drawn, n_samples : int
-    views : list of ViewFeatures
-    clusters : list of ClusterFeatures
+    `params` are the parameters that differ from the defaults, `remarks` the warnings of the fit,
+    `n_rows` and `n_columns` the part of the contingency table that is shown.
     """
 
     params: str
@@ -335,7 +215,7 @@ class Reading:
 
     @property
     def cluster_lines(self) -> list[tuple[str, ClusterFeatures]]:
-        """For each cluster, its title and the features that speak for it."""
+        """The title and the features of each cluster."""
         return [
             (cluster_title(self, at), self.clusters[cluster])
             for at, cluster in enumerate(self.table.clusters[: self.n_columns])
@@ -343,12 +223,12 @@ class Reading:
 
     @property
     def has_products(self) -> bool:
-        """Whether products of features speak for any cluster."""
-        return any(told.together for told in self.clusters)
+        """True if any cluster is characterised by products of features."""
+        return any(cluster.products for cluster in self.clusters)
 
 
 def cluster_title(reading: Reading, at: int) -> str:
-    """Return the number of the cluster in a column, and the class that it is matched to."""
+    """Return the number of the cluster in a column, with the matched class."""
     cluster = reading.table.clusters[at]
     if at < reading.table.n_matched:
         return f"{cluster} ({reading.class_names[at]})"
@@ -356,32 +236,19 @@ def cluster_title(reading: Reading, at: int) -> str:
 
 
 def class_name(dataset: Dataset, label: int) -> str:
-    """Return what a class is called; its number where it has no name."""
+    """Return the name of a class, or its number if it has none."""
     names = dataset.class_names
     return str(names[label]) if names is not None and 0 <= label < len(names) else str(label)
 
 
 def fitted(dataset: Dataset, seed: int = 0) -> tuple[MMC, list[str]]:
-    """Fit MMC with its default parameters; return it with what it warned of.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        With classes, whose number is that of the clusters.
-    seed : int
-        Of the start.
-
-    Returns
-    -------
-    model : MMC
-    remarks : list of str
-    """
+    """Fit MMC with its defaults, one cluster per class; return it and its warnings."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", ConvergenceWarning)
         warnings.simplefilter("error", InterruptWarning)
         try:
             model = MMC(np.unique(np.asarray(dataset.y)).size, random_state=seed).fit(dataset.views)
-        except InterruptWarning:  # a page shows whole fits only
+        except InterruptWarning:  # the page shows complete fits only
             raise KeyboardInterrupt from None
     return model, [
         str(warning.message)
@@ -393,22 +260,9 @@ def fitted(dataset: Dataset, seed: int = 0) -> tuple[MMC, list[str]]:
 def read(
     dataset: Dataset, model: MMC, remarks: list[str], *, most_points: int = MOST_POINTS
 ) -> Reading:
-    """Return what the page tells of a model fitted to a data set.
+    """Describe a model fitted to a data set with classes.
 
-    Parameters
-    ----------
-    dataset : Dataset
-        With classes.
-    model : MMC
-        Fitted to its views.
-    remarks : list of str
-        What fit warned of.
-    most_points : int
-        How many samples the map shows; beyond them, some drawn at random.
-
-    Returns
-    -------
-    Reading
+    The map shows at most `most_points` samples, drawn at random if there are more.
     """
     y, labels = np.asarray(dataset.y), np.asarray(model.labels_)
     table = contingency(y, labels)
@@ -459,7 +313,7 @@ def _map(
     names: list[str],
     rows: npt.NDArray[np.int64],
 ) -> Chart:
-    """Return places, and for each sample the positions of its class and cluster in the table."""
+    """Return the map: coordinates, and the table positions of each sample's class and cluster."""
     labels = np.asarray(model.labels_)[rows]
     y = np.asarray(dataset.y)[rows]
     ids = dataset.sample_ids

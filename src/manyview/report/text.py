@@ -1,4 +1,4 @@
-"""Names and numbers as text that no reader of the page takes for anything else."""
+"""Safe text for the page: names, numbers and JSON."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import json
 import math
 from typing import Any
 
-__all__ = ["MISSING", "as_json", "compact", "figure", "plotly_text", "short"]
-
 MISSING = "\N{EN DASH}"
 
 _UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 
 
 def short(text: object, most: int = 60) -> str:
-    """Return a text on one line, cut where it is longer than `most` characters.
+    """Return text on one line, cut to `most` characters.
 
     Examples
     --------
@@ -27,7 +25,7 @@ def short(text: object, most: int = 60) -> str:
 
 
 def plotly_text(text: object, most: int = 60) -> str:
-    """Return a text that plotly shows as it is: of its own it takes some tags for markup.
+    """Return text with the HTML tags escaped that plotly would interpret.
 
     Examples
     --------
@@ -38,7 +36,7 @@ def plotly_text(text: object, most: int = 60) -> str:
 
 
 def as_json(value: Any) -> str:
-    r"""Return JSON that may stand inside a script element: nothing in it can end the element.
+    r"""Return JSON that is safe inside a script element.
 
     Examples
     --------
@@ -50,7 +48,7 @@ def as_json(value: Any) -> str:
 
 
 def compact(value: float | None, digits: int = 4) -> float | None:
-    """Return a number with few digits for a figure, None where there is none to show.
+    """Return a number rounded to few digits, or None if it is not finite.
 
     Examples
     --------
@@ -63,7 +61,7 @@ def compact(value: float | None, digits: int = 4) -> float | None:
 
 
 def figure(value: float, digits: int = 3) -> str:
-    """Return a number as a table shows it, with so many significant digits, never as 1e+03.
+    """Return a number as table text, with a number of significant digits and no exponent.
 
     Examples
     --------

@@ -52,7 +52,7 @@
       const crowd = Math.min(0.22, 0.03 * (row.values.length - 1));
       row.values.forEach((score, seed) => {
         seeds.x.push(score);
-        // spread by a fixed pattern: the same page every time
+        // a fixed pattern, so that the page is reproducible
         seeds.y.push(at + crowd * (((seed * 0.618034) % 1) * 2 - 1));
         seeds.text.push(`${row.name}, seed ${row.seeds[seed]}: ${score.toFixed(1)} %`);
         seeds.colour.push(colour(row));
@@ -104,7 +104,7 @@
     return canvas.measureText(escaped.replace(/&\w+;/g, "<")).width;
   }
 
-  // a label beside each point where it covers no other; where there is no such place, none
+  // label a point only where the label covers no other
   function labelled(points, place, room) {
     const taken = points.map((point) => ({ ...place(point), w: 12, h: 12 }));
     const sides = [
@@ -176,15 +176,15 @@
     const names = [...new Set(lines.map((line) => line.name))];
     const dashes = ["solid", "dash", "dot", "dashdot"];
     const seen = new Set();
-    const last = Math.max(...lines.flatMap((line) => line.sweeps));
+    const last = Math.max(...lines.flatMap((line) => line.iterations));
     const data = lines.map((line) => {
       const at = names.indexOf(line.name);
       const isFirst = !seen.has(line.name);
       seen.add(line.name);
       return {
-        x: line.sweeps, y: line.values, name: line.name, legendgroup: String(at), showlegend: isFirst,
+        x: line.iterations, y: line.values, name: line.name, legendgroup: String(at), showlegend: isFirst,
         mode: line.values.length > 1 ? "lines" : "markers", hoverinfo: "text",
-        text: line.values.map((objective, k) => `${line.name}, seed ${line.seed}<br>sweep ${line.sweeps[k]}: ${objective}`),
+        text: line.values.map((objective, k) => `${line.name}, seed ${line.seed}<br>iteration ${line.iterations[k]}: ${objective}`),
         line: { color: look.marks[at % 10], width: 1.6, dash: dashes[at % 4] }, marker: { color: look.marks[at % 10] },
         opacity: lines.length > 12 ? 0.45 : 0.75,
       };
@@ -196,9 +196,9 @@
         showlegend: true,
         legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", itemclick: false, itemdoubleclick: false },
         xaxis: {
-          title: { text: "sweep", standoff: 8, font: { color: look.muted, size: 13 } },
+          title: { text: "iteration", standoff: 8, font: { color: look.muted, size: 13 } },
           rangemode: "tozero", tickformat: "d",
-          // by itself it has halves of few sweeps, which are shown as whole ones twice
+          // by itself it has fractional ticks for few iterations, which round to repeated labels
           ...(last <= 10 ? { dtick: 1 } : {}),
         },
         yaxis: { automargin: true, nticks: 7 },
@@ -218,7 +218,7 @@
     const reach = 1.12 + anchors.room;
     const height = Math.min(width, 520);
     const largest = Math.max(...chart.clusters.map((_, at) => chart.cluster.filter((own) => own === at).length));
-    // four fifths of the way between two samples that are fanned out
+    // slightly less than the distance between two samples of a cluster
     const apart = ((anchors.room * height) / (2 * reach + 0.2)) * Math.sqrt(Math.PI / largest);
     const size = Math.max(3, Math.min(7, 0.8 * apart));
     const data = [...groups.entries()].sort(([a], [b]) => a - b).map(([at, members]) => ({
@@ -266,7 +266,7 @@
   const nodes = [...document.querySelectorAll(".plot")];
   const widths = new Map();
 
-  // between two figures the page stays responsive
+  // yield between figures to keep the page responsive
   async function drawAll() {
     for (const node of nodes) {
       widths.set(node, node.clientWidth);
