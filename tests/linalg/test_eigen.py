@@ -15,7 +15,6 @@ from manyview.linalg.eigen import (
     largest_eigenpairs,
     largest_eigenvectors,
     renewed_eigenvectors,
-    smallest_eigenpairs,
     smallest_eigenvectors,
     symmetric_operator,
 )
@@ -151,22 +150,18 @@ def test_eigenpairs_are_those_of_lapack(k):
     found = largest_eigenpairs(S, k)
     np.testing.assert_array_equal(found[0], values[::-1])
     np.testing.assert_array_equal(found[1], vectors[:, ::-1])
-    values, vectors = scipy.linalg.eigh(S, subset_by_index=(0, k - 1))
-    found = smallest_eigenpairs(S, k)
-    np.testing.assert_array_equal(found[0], values)
-    np.testing.assert_array_equal(found[1], vectors)
 
 
-@pytest.mark.parametrize("pairs", [largest_eigenpairs, smallest_eigenpairs])
 @pytest.mark.parametrize("S", [hub(100), -hub(100), hub(300), 2 * np.eye(300) + hub(300)])
 @pytest.mark.parametrize("k", [2, 6])
-def test_none_of_many_equal_eigenvalues_is_lost(pairs, S, k):
-    values, vectors = pairs(S, k)
+def test_no_copy_of_many_equal_eigenvalues_is_lost(S, k, rng):
     expected = np.linalg.eigvalsh(S)
-    expected = expected[::-1][:k] if pairs is largest_eigenpairs else expected[:k]
-    np.testing.assert_allclose(values, expected, atol=1e-12)
-    np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-10)
-    np.testing.assert_allclose(S @ vectors, vectors * values, atol=1e-10)
+    values, largest = largest_eigenpairs(S, k)
+    np.testing.assert_allclose(values, expected[::-1][:k], atol=1e-12)
+    smallest = smallest_eigenvectors(S, k, rng)
+    for vectors, those in ((largest, expected[::-1][:k]), (smallest, expected[:k])):
+        np.testing.assert_allclose(vectors.T @ vectors, np.eye(k), atol=1e-10)
+        np.testing.assert_allclose(S @ vectors, vectors * those, atol=1e-10)
 
 
 CALLERS = {

@@ -26,7 +26,6 @@ __all__ = [
     "largest_eigenpairs",
     "largest_eigenvectors",
     "renewed_eigenvectors",
-    "smallest_eigenpairs",
     "smallest_eigenvectors",
     "symmetric_operator",
 ]
@@ -47,26 +46,22 @@ _TAKES_RNG = "rng" in signature(eigsh).parameters
 # Eigenpairs of dense matrices
 
 
-def smallest_eigenpairs(S: Matrix, k: int) -> tuple[Matrix, Matrix]:
-    """Return the k smallest eigenvalues of a dense matrix, ascending, and eigenvectors.
+def largest_eigenpairs(S: Matrix, k: int) -> tuple[Matrix, Matrix]:
+    """Return the k largest eigenvalues of a dense matrix, descending, and eigenvectors.
 
     Examples
     --------
-    >>> values, vectors = smallest_eigenpairs(np.diag([3.0, 1.0, 2.0]), 2)
+    >>> values, vectors = largest_eigenpairs(np.diag([3.0, 1.0, 2.0]), 2)
     >>> values
-    array([1., 2.])
+    array([3., 2.])
     """
-    return _eigenpairs(S, 0, k - 1)
-
-
-def largest_eigenpairs(S: Matrix, k: int) -> tuple[Matrix, Matrix]:
-    """Return the k largest eigenvalues of a dense matrix, descending, and eigenvectors."""
     n = S.shape[0]
     values, vectors = _eigenpairs(S, n - k, n - 1)
     return values[::-1], vectors[:, ::-1]
 
 
 def _eigenpairs(S: Matrix, first: int, last: int) -> tuple[Matrix, Matrix]:
+    """Return the eigenpairs `first` to `last`, counted from the smallest eigenvalue."""
     values, vectors = scipy.linalg.eigh(S, subset_by_index=(first, last))
     if values.size <= last - first:  # LAPACK may silently drop repeated eigenvalues
         values, vectors = scipy.linalg.eigh(S, driver="evd")
@@ -101,7 +96,7 @@ def smallest_eigenvectors(
             dtype=np.float64,
         )
     elif n <= _dense_limit(L, dense_up_to):
-        return smallest_eigenpairs(_dense(L), k)[1]
+        return _eigenpairs(_dense(L), 0, k - 1)[1]
     elif sp.issparse(L):
         shifted = sp.csr_array(bound * sp.eye_array(n) - L)
     else:
