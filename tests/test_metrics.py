@@ -64,6 +64,7 @@ def test_purity_is_the_share_of_the_commonest_class(labels):
     assert purity(*labels) == pytest.approx(purity_by_definition(*labels))
 
 
+@settings(max_examples=20)
 @given(labellings(max_samples=40, max_labels=6))
 def test_agrees_with_scikit_learn(labels):
     assert adjusted_rand(*labels) == pytest.approx(reference.adjusted_rand_score(*labels))
@@ -72,6 +73,7 @@ def test_agrees_with_scikit_learn(labels):
         assert normalized_mutual_info(*labels, average=average) == pytest.approx(expected)
 
 
+@settings(max_examples=20)
 @given(labellings(), st.permutations([-7, 0, 3, 11]), st.permutations(["a", "b", "c", "d"]))
 def test_renaming_labels_changes_nothing(labels, numbers, words):
     y_true, y_pred = labels
@@ -79,6 +81,7 @@ def test_renaming_labels_changes_nothing(labels, numbers, words):
     assert renamed == pytest.approx(score_all(y_true, y_pred))
 
 
+@settings(max_examples=20)
 @given(labellings(), st.randoms(use_true_random=False))
 def test_the_order_of_samples_changes_nothing(labels, random):
     order = list(range(len(labels[0])))
@@ -87,6 +90,7 @@ def test_the_order_of_samples_changes_nothing(labels, random):
     assert shuffled == pytest.approx(score_all(*labels))
 
 
+@settings(max_examples=20)
 @given(labellings())
 def test_all_but_purity_are_symmetric(labels):
     there, back = score_all(*labels), score_all(*labels[::-1])
@@ -94,6 +98,7 @@ def test_all_but_purity_are_symmetric(labels):
     assert there == pytest.approx(back)
 
 
+@settings(max_examples=20)
 @given(labellings())
 def test_a_labelling_agrees_with_itself(labels):
     scores = score_all(labels[0], labels[0])
@@ -107,6 +112,7 @@ def test_accuracy_is_at_most_purity(labels):
     assert clustering_accuracy(*labels) <= purity(*labels) + 1e-12
 
 
+@settings(max_examples=20)
 @given(labellings())
 def test_normalisers_are_ordered_as_the_averages_are(labels):
     scores = [

@@ -306,6 +306,6 @@ def test_every_method_warns_once_at_the_callers_line(method):
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         method(10, random_state=0).fit(views)
-    told = [w for w in caught if "more than the 5 distinct" in str(w.message)]
-    assert len(told) == 1
-    assert told[0].filename == __file__
+    found = [w for w in caught if "more than the 5 distinct" in str(w.message)]
+    assert len(found) == 1
+    assert found[0].filename == __file__

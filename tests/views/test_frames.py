@@ -91,7 +91,7 @@ class TestColumnsOfObjects:
         np.testing.assert_array_equal(views[0], views[1])
         assert views.feature_names[0].tolist() == ["a", "b", "c"]
 
-    def test_beside_columns_of_other_kinds_and_the_same_name(self):
+    def test_columns_may_have_other_types_and_the_same_name(self):
         parts = [
             pd.Series([1, 2, 3, 4], name="x"),
             pd.Series(X[:, 0], dtype=object, name="x"),

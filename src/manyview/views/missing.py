@@ -88,24 +88,22 @@ def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_]
     expected = (views.n_samples, len(views))
     if mask.shape != expected:
         raise ValueError(f"present has shape {mask.shape}; expected (samples, views) = {expected}")
-    wrong: tuple[tuple[int, ...], str] | None = None
-    if mask.dtype.kind == "O":  # for example of a DataFrame with missing values
-        numbers = as_numbers(mask)
-        wrong = first_non_number(mask) if numbers is None else None
-        mask = mask if numbers is None else numbers
-    if wrong is None:
-        numeric = mask.dtype.kind in "biuf"
-        others = np.argwhere(~np.isin(mask, (0, 1)) if numeric else np.ones(mask.shape))
-        if others.size:
-            value = mask[tuple(others[0])]
-            wrong = tuple(others[0]), str(value) if numeric else repr(value.item())
-    if wrong is not None:
-        at, shown = wrong
+    # objects come, for example, from a DataFrame with missing values
+    numbers = as_numbers(mask) if mask.dtype.kind == "O" else mask
+    at: tuple[int, ...] | None = None
+    if numbers is None:
+        at, shown = first_non_number(mask)
+    elif numbers.dtype.kind not in "biuf" and mask.size:
+        at, shown = (0, 0), repr(mask[0, 0].item())
+    elif (others := np.argwhere(~np.isin(numbers, (0, 1)))).size:
+        at = tuple(others[0])
+        shown = str(numbers[at])
+    if at is not None:
         where = position(at, np.asarray(views.names) if views.named else None)
         raise ValueError(
             f"present holds {shown} at {where}; expected True and False (or 1 and 0) only"
         )
-    mask = mask.astype(bool)
+    mask = np.asarray(numbers, dtype=bool)
     without = np.flatnonzero(~mask.any(axis=1))
     if without.size:
         raise ValueError(f"sample {without[0]} is present in no view; drop such samples")
