@@ -9,7 +9,7 @@ from manyview.datasets import make_views
 from manyview.exceptions import warn_user
 
 
-def test_it_is_a_warning_of_the_kind_that_is_asked_for():
+def test_the_category_is_that_given():
     with pytest.warns(RuntimeWarning, match="^look out$"):
         warn_user("look out", RuntimeWarning)
 
@@ -25,7 +25,7 @@ def test_it_is_a_warning_of_the_kind_that_is_asked_for():
         lambda views: SEC(n_clusters=3, random_state=0).fit_predict([np.ones((60, 2)), views[1]]),
     ],
 )
-def test_the_line_is_the_callers(act):
+def test_warnings_name_the_line_of_the_caller(act):
     views, _ = make_views(n_samples=60, n_clusters=3, random_state=0)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -34,9 +34,3 @@ def test_the_line_is_the_callers(act):
     for warning in caught:
         assert warning.filename == __file__
         assert "lambda views" in linecache.getline(warning.filename, warning.lineno)
-
-
-def test_without_a_line_outside_it_still_warns(monkeypatch):
-    monkeypatch.setattr("manyview.exceptions._OURS", ("",))  # every file
-    with pytest.warns(UserWarning, match="look out"):
-        warn_user("look out")

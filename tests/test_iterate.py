@@ -13,7 +13,7 @@ def halved(x):
 
 
 def interrupted_at(n):
-    """Halve, but for the n-th time."""
+    """Return a step that halves, and is interrupted after n calls."""
     done = []
 
     def step(x):
@@ -34,36 +34,36 @@ class TestIterate:
         found = iterate(halved, 8.0, max_iter=3, settled=lambda x, values: False)
         assert found == Iterated(1.0, [4.0, 2.0, 1.0])
 
-    def test_every_iteration_is_told(self):
-        told = []
+    def test_every_iteration_is_reported(self):
+        reported = []
         iterate(
             halved,
             8.0,
             max_iter=2,
             settled=lambda x, values: False,
-            on_iteration=lambda *told_of: told.append(told_of),
+            on_iteration=lambda *values: reported.append(values),
         )
-        assert told == [(1, 4.0), (2, 2.0)]
+        assert reported == [(1, 4.0), (2, 2.0)]
 
-    def test_an_interrupt_leaves_the_last_whole_iteration(self):
+    def test_an_interrupt_keeps_the_last_complete_iteration(self):
         found = iterate(interrupted_at(2), 8.0, max_iter=9, settled=lambda x, values: False)
         assert found == Iterated(2.0, [4.0, 2.0], interrupted=True)
 
-    def test_an_interrupt_before_anything_is_done_is_passed_on(self):
+    def test_an_early_interrupt_is_raised_again(self):
         with pytest.raises(KeyboardInterrupt):
             iterate(interrupted_at(0), 8.0, max_iter=9, settled=lambda x, values: False)
 
 
 class TestWarning:
-    def test_none_of_what_settled(self):
+    def test_none_if_converged(self):
         warn_if_early(Iterated(1.0, [1.0], converged=True), remedy="wait")
 
-    def test_of_what_ran_out(self):
-        with pytest.warns(ConvergenceWarning, match="the misfit was .* max_iter=1 .*; wait"):
+    def test_if_iterations_run_out(self):
+        with pytest.warns(ConvergenceWarning, match=r"the misfit .* max_iter=1 .* wait"):
             warn_if_early(Iterated(1.0, [1.0]), what="the misfit", remedy="wait")
 
-    def test_of_what_was_interrupted(self):
-        with pytest.warns(InterruptWarning, match="interrupted: .* 1 whole iterations"):
+    def test_if_interrupted(self):
+        with pytest.warns(InterruptWarning, match="1 whole iterations"):
             warn_if_early(Iterated(1.0, [1.0], interrupted=True), remedy="wait")
 
 
@@ -87,13 +87,13 @@ def test_one_line_on_a_terminal(capsys, monkeypatch):
     assert written.count("\n") == 1
 
 
-def test_nothing_unless_asked_for(capsys):
+def test_nothing_is_shown_by_default(capsys):
     with ProgressBar("work", total=3, shown=False) as bar:
         bar.step(1, "a")
     assert capsys.readouterr().err == ""
 
 
-def test_the_last_step_is_told_where_the_work_ends_early(capsys):
+def test_the_last_step_is_shown_if_the_work_ends_early(capsys):
     with ProgressBar("work", total=100, shown=True) as bar:
         for done in range(1, 5):
             bar.step(done, f"value {done}")
@@ -111,13 +111,13 @@ def test_a_line_is_no_longer_than_the_terminal_is_wide(capsys, monkeypatch):
     assert written == "\r" + "work [########----------------"[:29] + "\x1b[K\n"
 
 
-def test_a_process_may_lack_standard_error(monkeypatch):
+def test_without_standard_error_nothing_is_shown(monkeypatch):
     monkeypatch.setattr(sys, "stderr", None)
     with ProgressBar("work", total=3, shown=True) as bar:
         bar.step(1, "a")
 
 
-def test_work_that_fails_has_not_ended(capsys):
+def test_failed_work_is_not_called_ended(capsys):
     with suppress(RuntimeError), ProgressBar("work", total=3, shown=True) as bar:
         bar.step(1, "a")
         raise RuntimeError

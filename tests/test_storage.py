@@ -25,39 +25,39 @@ def header(text):
     return {"header": np.frombuffer(text.encode(), dtype=np.uint8)}
 
 
-def test_what_is_written_is_read(path):
+def test_archives_are_read_as_written(path):
     arrays = {"rows": np.arange(3.0), "names": np.array(["a", "ö"])}
-    write(path, FORM.members({"sweeps": 4, "told": "größer", "none": None}, arrays))
-    told, found = FORM.read(path)
-    assert told["sweeps"] == 4
-    assert (told["told"], told["none"]) == ("größer", None)
+    write(path, FORM.members({"iterations": 4, "text": "größer", "none": None}, arrays))
+    read, found = FORM.read(path)
+    assert read["iterations"] == 4
+    assert (read["text"], read["none"]) == ("größer", None)
     assert set(found) == set(arrays)
     for name, array in arrays.items():
         np.testing.assert_array_equal(found[name], array)
 
 
 @pytest.mark.parametrize(
-    ("members", "told"),
+    ("members", "message"),
     [
-        ({"X0": np.eye(2)}, r"an archive of \['X0'\], no thing"),
-        ({"header": np.eye(2)}, "its header is none of a thing"),
-        (header("[1, 2]"), "its header is none of a thing"),
-        (header('{"format": "another", "version": 3}'), "the form 'another', version 3"),
+        ({"X0": np.eye(2)}, "X0"),
+        ({"header": np.eye(2)}, "header"),
+        (header("[1, 2]"), "header"),
+        (header('{"format": "another", "version": 3}'), "'another'"),
         (
             header('{"format": "manyview.test thing", "version": 4}'),
-            "version 4; expected 'manyview.test thing', 3",
+            "version 4",
         ),
         ({"header": np.array([{}], dtype=object)}, r"damaged or no \.npz archive"),
     ],
 )
-def test_an_archive_of_something_else(path, members, told):
+def test_other_archives_are_rejected(path, members, message):
     write(path, members)
-    with pytest.raises(ValueError, match=told):
+    with pytest.raises(ValueError, match=message):
         FORM.read(path)
 
 
 @pytest.mark.parametrize("content", [b"", b"sample,label\n", pickle.dumps([1]), b"PK\x03\x04"])
-def test_what_is_no_archive(path, content):
+def test_other_files_are_rejected(path, content):
     path.write_bytes(content)
     with pytest.raises(ValueError, match=r"damaged or no \.npz archive"):
         FORM.read(path)
@@ -75,13 +75,13 @@ def test_what_is_no_archive(path, content):
         (np.random.RandomState(0), None),
     ],
 )
-def test_parameters_as_json_has_them(value, expected):
+def test_values_become_json(value, expected):
     found = as_json(value)
     assert found == expected
     assert json.loads(json.dumps(found)) == expected
 
 
-def test_where_there_is_none(path):
+def test_an_absent_file_is_rejected(path):
     with pytest.raises(FileNotFoundError):
         FORM.read(path)
 
@@ -112,7 +112,7 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path, error):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_a_killed_process_left_is_overwritten(tmp_path):
+def test_a_leftover_temporary_file_is_overwritten(tmp_path):
     path, temporary = tmp_path / "file", tmp_path / ".file.partial"
     temporary.write_bytes(b"left by another, and longer")
     with whole_file(path, temporary=temporary) as file:
@@ -121,7 +121,7 @@ def test_what_a_killed_process_left_is_overwritten(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_is_on_the_disk_before_it_takes_the_place(tmp_path, monkeypatch):
+def test_files_are_flushed_before_they_are_renamed(tmp_path, monkeypatch):
     path, sync, seen = tmp_path / "file", os.fsync, []
 
     def noted(descriptor):
@@ -159,7 +159,7 @@ def test_permissions_are_those_of_any_new_file(tmp_path):
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes here")
 @pytest.mark.parametrize("linked", [False, True])
-def test_what_is_no_file_is_refused_and_stays(tmp_path, linked):
+def test_a_named_pipe_is_rejected_and_stays(tmp_path, linked):
     pipe = path = tmp_path / "pipe"
     os.mkfifo(pipe)
     if linked:
@@ -173,7 +173,7 @@ def test_what_is_no_file_is_refused_and_stays(tmp_path, linked):
     assert sorted(tmp_path.iterdir()) == before
 
 
-def test_a_place_where_no_file_can_be_is_told_before_writing_begins(tmp_path):
+def test_impossible_paths_are_rejected_before_writing(tmp_path):
     with pytest.raises(IsADirectoryError, match="is a folder"), whole_file(tmp_path):
         pytest.fail("writing began")
     missing = tmp_path / "missing" / "file"

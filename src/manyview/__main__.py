@@ -1,4 +1,4 @@
-"""Lets ``python -m manyview`` stand for the command ``manyview``."""
+"""Entry point of ``python -m manyview``, which runs the command ``manyview``."""
 
 from manyview.cli import main
 

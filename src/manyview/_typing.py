@@ -1,4 +1,4 @@
-"""Names of the kinds of arrays that signatures speak of."""
+"""Type aliases for NumPy arrays."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What all estimators share: checked parameters and views, and what fit records of them."""
+"""Base class of all estimators: validation of parameters and views, and fitted attributes."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ from manyview.views import (
 __all__ = ["MultiViewClusterer", "feature_name", "view_place"]
 
 
-class _ForFittedSamplesOnly:
-    """Stands for a method that an estimator lacks, and says why where one asks for it.
+class _NoOutOfSample:
+    """A method that an estimator does not have, with an error that says why.
 
-    ``hasattr`` is false, as scikit-learn expects of what an estimator cannot do.
+    ``hasattr`` is false, as scikit-learn expects of methods that an estimator lacks.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -40,16 +40,16 @@ class _ForFittedSamplesOnly:
 
     def __get__(self, instance: Any, owner: type) -> NoReturn:
         raise AttributeError(
-            f"{owner.__name__} has no {self._name}: it clusters the samples that it is fitted to "
-            "and knows no rule for others. Fit all samples together, or take MMC or SEC"
+            f"{owner.__name__} has no {self._name}: it only clusters the samples of fit. Fit all "
+            "samples together, or use MMC or SEC"
         )
 
 
 class MultiViewClusterer(ClusterMixin, BaseEstimator):
-    """Base of the estimators: ``fit(views, y=None)`` with views in place of a single X.
+    """Base class of the estimators: ``fit(views, y=None)`` takes views in place of X.
 
-    Subclasses have parameters ``n_clusters`` and ``random_state`` and, as scikit-learn's do, a
-    class attribute ``_parameter_constraints``.
+    Subclasses have parameters ``n_clusters`` and ``random_state`` and, like those of scikit-learn,
+    a class attribute ``_parameter_constraints``.
 
     Attributes
     ----------
@@ -67,11 +67,11 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     random_state: Any
     verbose: int
     labels_: npt.NDArray[np.intp]
-    predict: Any = _ForFittedSamplesOnly()
-    transform: Any = _ForFittedSamplesOnly()
-    _name: ClassVar[str | None] = None  # where it is not known by that of its class
-    _takes_lacking_views = False
-    _takes_other_places = False
+    predict: Any = _NoOutOfSample()
+    transform: Any = _NoOutOfSample()
+    _name: ClassVar[str | None] = None  # if users know it by another name than its class
+    _takes_lacking_views = False  # samples may lack views
+    _takes_other_places = False  # views may be torch tensors and Dask arrays
 
     def fit_predict(self, views: Any, y: Any = None) -> npt.NDArray[np.intp]:
         """Fit and return the labels of the samples.
@@ -81,7 +81,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         views : list, tuple or dict of array-likes, or Views
             The views; see :func:`manyview.as_views`.
         y : ignored
-            There for scikit-learn's sake.
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
@@ -98,7 +98,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         return tags
 
     def _setup_fit(self, views: Any) -> Views:
-        """Check parameters and views."""
+        """Validate parameters and views."""
         self._validate_params()
         checked = as_views(views, min_samples=2)
         check_n_clusters(self.n_clusters, checked)
@@ -109,13 +109,25 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
             warn_of_single_features(checked)
         return checked
 
+    def _setup_predict(self, views: Any) -> Views:
+        """Validate views of other samples and return them in the order of fit."""
+        check_is_fitted(self, "labels_")
+        checked = as_views(views, warn=False)
+        self._check_kind(checked)
+        return check_same_views(
+            checked,
+            names=self.view_names_,
+            n_features=self.n_features_in_,
+            feature_names=self.feature_names_in_,
+        )
+
     def _check_kind(self, views: Views) -> None:
-        """Raise where the method cannot work on such views, of whichever samples."""
+        """Raise if the method does not support such views."""
         name = self._name or type(self).__name__
         if views.place != "numpy" and not self._takes_other_places:
             raise TypeError(
-                f"{name} works on NumPy and SciPy arrays in this process; received "
-                f"views of {views.place}. MMC works on them where they are"
+                f"{name} works on NumPy and SciPy arrays; received views of {views.place}, which "
+                "MMC supports"
             )
         if views.present is not None and not self._takes_lacking_views:
             raise ValueError(
@@ -123,21 +135,27 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
                 f"{int((~views.present).any(axis=1).sum())} samples lack one"
             )
 
+    def _record_views(self, views: Views) -> None:
+        """Set the attributes of fit. Called at its end, so that a failed fit changes nothing."""
+        self.n_views_ = len(views)
+        self.n_features_in_ = views.n_features
+        self.view_names_ = list(views.names)
+        self.feature_names_in_ = list(views.feature_names)
+
     def _generator(self) -> np.random.Generator:
         """Return the source of all random numbers of a fit."""
         return np.random.default_rng(check_random_state(self.random_state).randint(2**31 - 1))
 
     @contextmanager
     def _progress(self, total: int, word: str = "objective") -> Iterator[Callable[..., None]]:
-        """Give what shows a number of iterations done and a value, if `verbose` asks for it."""
-        shown = bool(self.verbose)
-        with ProgressBar(type(self).__name__, total=total, shown=shown) as bar:
+        """Yield a function of iterations done and value that shows progress if `verbose`."""
+        with ProgressBar(type(self).__name__, total=total, shown=bool(self.verbose)) as bar:
             yield lambda done, value: bar.step(done, f"{word} {value:.6g}")
 
     def _as_output(self, values: Any, views: Any) -> Any:
-        """Return what `transform` has made of views, with the index of their frames if asked for.
+        """Return the result of `transform`, as a DataFrame if `set_output` asks for pandas.
 
-        scikit-learn would look for the index of a single frame.
+        Its index is that of the views' frames; scikit-learn would look for a single frame.
         """
         index = first_index(views)
         if index is None or _get_output_config("transform", self)["dense"] != "pandas":
@@ -146,35 +164,16 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
 
         return pd.DataFrame(values, index=index)
 
-    def _record_views(self, views: Views) -> None:
-        """Record what fit saw, at its end: a fit that fails leaves an earlier one as it was."""
-        self.n_views_ = len(views)
-        self.n_features_in_ = views.n_features
-        self.view_names_ = list(views.names)
-        self.feature_names_in_ = list(views.feature_names)
-
-    def _setup_predict(self, views: Any) -> Views:
-        """Check that views are those of fit, for other samples, and put them in its order."""
-        check_is_fitted(self, "labels_")
-        checked = as_views(views, warn=False)
-        self._check_kind(checked)
-        return check_same_views(
-            checked,
-            names=tuple(self.view_names_),
-            n_features=self.n_features_in_,
-            feature_names=self.feature_names_in_,
-        )
-
 
 def view_place(estimator: MultiViewClusterer, view: int | str) -> int:
-    """Return the place of a view of a fitted estimator, by its name or place."""
+    """Return the position of a view of a fitted estimator, given its name or position."""
     names = estimator.view_names_
     if isinstance(view, str):
         if view not in names:
             raise ValueError(f"no view {view!r}; the views are {', '.join(names)}")
         return names.index(view)
-    whole = isinstance(view, Integral) and not isinstance(view, bool)
-    if not whole or not 0 <= view < len(names):
+    is_integer = isinstance(view, Integral) and not isinstance(view, bool)
+    if not is_integer or not 0 <= view < len(names):
         raise ValueError(
             f"view={view!r}; expected 0 to {len(names) - 1} or a name: {', '.join(names)}"
         )
@@ -182,6 +181,6 @@ def view_place(estimator: MultiViewClusterer, view: int | str) -> int:
 
 
 def feature_name(estimator: MultiViewClusterer, view: int, place: int) -> str:
-    """Return the name of a feature of a fitted estimator, or its number if it has none."""
+    """Return the name of a feature of a fitted estimator, or ``feature d`` if it has none."""
     names = estimator.feature_names_in_[view]
     return f"feature {place}" if names is None else str(names[place])

@@ -1,4 +1,4 @@
-"""Refusing work that memory cannot hold, before it starts."""
+"""Rejection of work that does not fit into memory, before it begins."""
 
 from __future__ import annotations
 
@@ -10,31 +10,19 @@ from manyview.exceptions import NotEnoughMemoryError
 
 __all__ = ["check_memory"]
 
-_CONTAINER = Path("/sys/fs/cgroup/memory.max")
-
 
 def check_memory(
     bytes_needed: float, *, work: str, matrices: str, way_out: str, limit: float | None = None
 ) -> None:
-    """Raise before memory runs out.
+    """Raise if work needs more bytes than `limit`, by default half of the machine's memory.
 
-    Parameters
-    ----------
-    bytes_needed : float
-        What the work ahead will hold at once.
-    work : str
-        Who needs it, for the error.
-    matrices : str
-        The shape of what takes it, for the error.
-    way_out : str
-        What to do instead, for the error.
-    limit : float, optional
-        Most that it may; by default half of the memory of the machine, or of the container.
+    `work` names what needs the memory, `matrices` the shape of its matrices, and `way_out` is the
+    advice at the end of the error.
 
     Examples
     --------
-    >>> told = {"work": "rank=100000", "matrices": "rank by rank", "way_out": "Lower it"}
-    >>> check_memory(8e10, **told, limit=1e9)
+    >>> parts = {"work": "rank=100000", "matrices": "rank by rank", "way_out": "Lower it"}
+    >>> check_memory(8e10, **parts, limit=1e9)
     Traceback (most recent call last):
     ...
     manyview.exceptions.NotEnoughMemoryError: rank=100000 needs 74.5 GiB of memory, for
@@ -50,10 +38,10 @@ def check_memory(
 
 
 def _half_of_memory() -> float:
+    """Return half of the memory of the machine or container; infinity where it is unknown."""
     most = float("inf")
-    # a system that does not tell sets no limit
     with suppress(AttributeError, OSError, ValueError):
         most = float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     with suppress(OSError, ValueError):
-        most = min(most, float(_CONTAINER.read_text()))
+        most = min(most, float(Path("/sys/fs/cgroup/memory.max").read_text()))
     return 0.5 * most

@@ -1,7 +1,7 @@
-"""How well a clustering agrees with known classes.
+"""Scores of a clustering against known classes.
 
 Every score is at most 1 and does not change when clusters are renamed. The numbers of clusters
-and of classes may differ, and labels may be of any type whose values can be told apart.
+and of classes may differ. Labels may have any type whose values can be compared for equality.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ __all__ = [
 Codes: TypeAlias = npt.NDArray[np.int64]
 
 _AVERAGES = ("arithmetic", "geometric", "max", "min")
-_DENSE = 250_000  # cells of a contingency table; of larger ones most are empty, and not stored
+_DENSE = 250_000  # cells; larger contingency tables are mostly empty and stored as sparse
 
 
 def clustering_accuracy(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
     """Share of samples whose cluster is matched to their class, under the best matching.
 
-    The matching is one to one, found by the Hungarian method on the contingency table; where
-    there are more clusters than classes, the samples of clusters left over count as errors.
+    The matching is one to one, found by the Hungarian method on the contingency table. If there
+    are more clusters than classes, the samples of unmatched clusters count as errors.
 
     Parameters
     ----------
@@ -61,22 +61,21 @@ def normalized_mutual_info(
 ) -> float:
     """Mutual information of classes and clusters over an average of their entropies.
 
-    The same labels score differently under each normaliser, and the literature rarely says which
-    it used; which one the MMC paper used is not known. The default here is the geometric mean
-    of Strehl and Ghosh (2002), which lies between the other choices; a number should always be
-    reported with the name of its normaliser.
+    The score depends on the normaliser, which papers rarely name; that of the MMC paper is not
+    known. The default is the geometric mean of Strehl and Ghosh (2002), which lies between the
+    other choices. Report a score with the name of its normaliser.
 
     Parameters
     ----------
     y_true, y_pred : array-like of shape (n_samples,)
         Classes and clusters.
     average : {"geometric", "arithmetic", "max", "min"}, default="geometric"
-        What the mutual information is divided by: this average of the two entropies.
+        Average of the two entropies that the mutual information is divided by.
 
     Returns
     -------
     float
-        Between 0 and 1; 1 when both put all samples together, 0 when only one of them does.
+        Between 0 and 1; 1 if both consist of a single group, 0 if only one of them does.
 
     Examples
     --------
@@ -90,7 +89,7 @@ def normalized_mutual_info(
         raise ValueError(f"average={average!r}; expected one of {', '.join(map(repr, _AVERAGES))}")
     true, pred = _codes(y_true, y_pred)
     score = normalized_mutual_info_score(true, pred, average_method=average)
-    # rounding can carry a perfect agreement past 1
+    # rounding can raise a perfect agreement above 1
     return float(np.clip(score, 0.0, 1.0))
 
 
@@ -116,7 +115,7 @@ def adjusted_rand(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
 
 
 def purity(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
-    """Share of samples that belong to the commonest class of their cluster.
+    """Share of samples that belong to the most frequent class of their cluster.
 
     It grows with the number of clusters: clusters of one sample each are pure.
 
@@ -143,11 +142,10 @@ def purity(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
 
 
 def pairwise_f(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
-    """F1 score of the pairs of samples put in one cluster against those of one class.
+    """F1 score of pairs of samples in one cluster against pairs in one class.
 
-    Precision is the share of the pairs put together that belong together, recall the share of
-    the pairs that belong together that are put together. Both come from the counts of the
-    contingency table; the pairs themselves are never listed.
+    Precision is the share of pairs in one cluster that are in one class, recall the share of pairs
+    in one class that are in one cluster. Both are computed from the contingency table.
 
     Parameters
     ----------
@@ -157,7 +155,7 @@ def pairwise_f(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
     Returns
     -------
     float
-        Between 0 and 1; 1 when neither puts any two samples together.
+        Between 0 and 1; 1 if neither has a group of two samples.
 
     Examples
     --------
@@ -209,11 +207,11 @@ def score_all(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> dict[str, float]:
 
 
 def _codes(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> tuple[Codes, Codes]:
-    """Check both labellings and number the labels of each from 0."""
+    """Validate both labellings and number the labels of each from 0."""
     true, pred = _as_labels("y_true", y_true), _as_labels("y_pred", y_pred)
     if len(true) != len(pred):
         raise ValueError(
-            f"y_true has {len(true)} labels, y_pred has {len(pred)}: both label the same samples"
+            f"y_true has {len(true)} labels, y_pred has {len(pred)}; expected the same samples"
         )
     return _numbered("y_true", true), _numbered("y_pred", pred)
 
@@ -221,73 +219,71 @@ def _codes(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> tuple[Codes, Codes]:
 def _as_labels(name: str, labels: npt.ArrayLike) -> npt.NDArray[Any]:
     try:
         array = np.asarray(labels)
-        # NumPy writes [1, "1"] and [nan, "a"] as strings, which would merge or hide labels
+        # NumPy turns [1, "1"] and [nan, "a"] into strings, which merges or hides labels
         if array.dtype.kind in "US" and isinstance(labels, list | tuple):
             array = np.asarray(labels, dtype=object)
     except ValueError as error:
-        raise ValueError(f"{name} is ragged; expected one label a sample") from error
+        raise ValueError(f"{name} is ragged; expected one label per sample") from error
     if array.ndim != 1:
         raise ValueError(
             f"{name} has {array.ndim} dimension(s), shape {array.shape}; "
-            "expected 1: one label a sample"
+            "expected 1: one label per sample"
         )
     if not len(array):
         raise ValueError(f"{name} is empty; expected at least one label")
-    absent = _missing(array)
+    missing = _is_missing(array)
     if isinstance(labels, np.ma.MaskedArray):
-        absent |= np.ma.getmaskarray(labels)
-    missing = np.flatnonzero(absent)
-    if missing.size:
+        missing |= np.ma.getmaskarray(labels)
+    if missing.any():
+        first = int(missing.argmax())
         raise ValueError(
-            f"{name} has no label for {missing.size} sample(s), first at position {missing[0]} "
-            f"({array[missing[0]]!r}); leave out samples without a label"
+            f"{name} has no label for {missing.sum()} sample(s), first at position {first} "
+            f"({array[first]!r}); drop samples without a label"
         )
     return array
 
 
-def _missing(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
-    absent: npt.NDArray[np.bool_] = np.zeros(array.shape, dtype=bool)
+def _is_missing(array: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Return which labels are NaN, NaT, None or pandas.NA."""
+    missing: npt.NDArray[np.bool_] = np.zeros(array.shape, dtype=np.bool_)
     if array.dtype.kind in "fc":
-        absent = np.isnan(array)
+        missing = np.isnan(array)
     elif array.dtype.kind in "mM":
-        absent = np.isnat(array)
+        missing = np.isnat(array)
     elif array.dtype.kind == "O":
-        absent[:] = [_is_missing(label) for label in array]
-    return absent
-
-
-def _is_missing(label: Any) -> bool:
-    try:
-        return label is None or bool(label != label)
-    except (TypeError, ValueError):
-        # pandas.NA refuses to be compared; so do arrays, which are refused as labels later
-        return type(label).__name__ == "NAType"
+        for n, label in enumerate(array):
+            try:
+                missing[n] = label is None or bool(label != label)
+            except (TypeError, ValueError):
+                # pandas.NA cannot be compared; nor can arrays, which _numbered rejects
+                missing[n] = type(label).__name__ == "NAType"
+    return missing
 
 
 def _numbered(name: str, array: npt.NDArray[Any]) -> Codes:
     if array.dtype.kind != "O":
         return np.unique(array, return_inverse=True)[1].astype(np.int64, copy=False)
-    # objects of mixed types have no order, but they can be told apart
+    # objects of mixed types cannot be sorted, but hashed
     seen: dict[Any, int] = {}
     try:
         return np.asarray([seen.setdefault(label, len(seen)) for label in array], dtype=np.int64)
     except TypeError as error:
-        raise TypeError(f"{name} holds labels that cannot be told apart: {error}") from error
+        raise TypeError(f"{name} holds labels that cannot be compared: {error}") from error
 
 
 def _matched(true: Codes, pred: Codes) -> int:
-    """Count the samples on the best matching of the contingency table."""
+    """Return the number of samples on the best matching of the contingency table."""
     table = np.zeros((true.max() + 1, pred.max() + 1), dtype=np.int64)
     np.add.at(table, (true, pred), 1)
     return int(table[linear_sum_assignment(table, maximize=True)].sum())
 
 
 def _matched_sparsely(true: Codes, pred: Codes) -> int:
-    """Count the same from the cells that are not empty: ids as labels make a table of n² cells."""
+    """Return the same from the non-empty cells, for labels with many values, such as ids."""
     if true.max() > pred.max():
         true, pred = pred, true
     rows, columns, counts = _cells(true, pred)
-    # a row none of whose columns is in another row is matched to the largest of them
+    # a row that shares no column with another row is matched to its largest column
     contested = np.bincount(columns)[columns] > 1
     open_ = np.bincount(rows, weights=contested)[rows] > 0
     largest = np.zeros(true.max() + 1, dtype=np.int64)
@@ -297,11 +293,11 @@ def _matched_sparsely(true: Codes, pred: Codes) -> int:
         return settled
     rows, columns = (np.unique(of[open_], return_inverse=True)[1] for of in (rows, columns))
     n_rows, n_columns = int(rows.max()) + 1, int(columns.max()) + 1
-    # each row may also have a column of its own, in place of none; a weight of 0 would be no edge
+    # an extra column per row stands for no match; all weights are raised by 1, as 0 is no edge
     own = np.arange(n_rows)
     weights = np.concatenate([counts[open_] + 1, np.ones(n_rows, dtype=np.int64)])
     ends = np.concatenate([rows, own]), np.concatenate([columns, n_columns + own])
-    # of longer indices SciPy 1.12 makes an error
+    # SciPy 1.12 fails on longer indices
     short = tuple(end.astype(np.int32) for end in ends)
     graph = csr_array((weights, short), shape=(n_rows, n_columns + n_rows))
     chosen = min_weight_full_bipartite_matching(graph, maximize=True)
@@ -309,7 +305,7 @@ def _matched_sparsely(true: Codes, pred: Codes) -> int:
 
 
 def _cells(rows: Codes, columns: Codes) -> tuple[Codes, Codes, Codes]:
-    """Row, column and count of each cell of the contingency table that is not empty."""
+    """Return row, column and count of the non-empty cells of the contingency table."""
     width = int(columns.max()) + 1
     cells, counts = np.unique(rows * width + columns, return_counts=True)
     return cells // width, cells % width, counts.astype(np.int64, copy=False)

@@ -17,13 +17,11 @@ import numpy.typing as npt
 __all__ = ["Form", "as_json", "file_place", "whole_file"]
 
 
-def file_place(path: Path) -> Path:
-    """Return the place of a file that is to be written: `path`, or what it links to.
+# Files
 
-    Raises
-    ------
-    OSError
-        If there is no folder for it, or something other than a file in its place.
+
+def file_place(path: Path) -> Path:
+    """Return the file to write for `path`, with links resolved; raise OSError if there is none.
 
     Examples
     --------
@@ -35,11 +33,11 @@ def file_place(path: Path) -> Path:
     """
     try:
         place = path.resolve()
-    except RuntimeError as error:  # of some versions of Python
-        raise OSError(f"{path}: links go round in circles") from error
+    except RuntimeError as error:  # in some versions of Python
+        raise OSError(f"{path} is a link that leads back to itself") from error
     if path.is_dir():
         raise IsADirectoryError(f"{path} is a folder; expected the name of a file")
-    # a file that takes the place of a device or of a named pipe ends it
+    # replacing a device or a named pipe would remove it
     if path.exists() and not path.is_file():
         raise OSError(f"{path} is not a regular file; expected the name of a file")
     if not place.parent.is_dir():
@@ -51,35 +49,24 @@ def file_place(path: Path) -> Path:
 def whole_file(
     path: Path, *, sync: bool = False, temporary: Path | None = None
 ) -> Iterator[BinaryIO]:
-    """Open a temporary file that takes the place of ``path`` once it is written.
+    """Open a temporary file that replaces `path` once it is written.
 
-    Where writing fails, the temporary file is removed and what was at ``path`` stays.
-
-    Parameters
-    ----------
-    path : Path
-        The file to replace; see :func:`file_place`.
-    sync : bool
-        Whether the file is forced to the disk before it takes the place, and its folder after, so
-        that a whole file is there also after the system has crashed.
-    temporary : Path, optional
-        The temporary file, in the same folder, which is overwritten if a killed process has left
-        it; by default one that nobody else has.
+    If writing fails, the temporary file is removed and an older file at `path` stays. With `sync`,
+    file and folder are flushed to disk, so that the file survives a crash of the system. By default
+    `temporary` is a new file; a given one, in the same folder, is overwritten.
 
     Examples
     --------
     >>> import tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = Path(folder.name) / "greeting"
-    >>> with whole_file(path) as file:
-    ...     written = file.write(b"hello")
-    >>> path.read_bytes()
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "greeting"
+    ...     with whole_file(path) as file:
+    ...         written = file.write(b"hello")
+    ...     path.read_bytes()
     b'hello'
-    >>> folder.cleanup()
     """
-    # through a link, the file that it points to is replaced and the link stays
-    target = file_place(path)
-    # only within a folder is the replacement atomic; open() honours the umask, mkstemp does not
+    target = file_place(path)  # a link stays, and the file that it points to is replaced
+    # replacement is atomic within a folder only; open() honours the umask, mkstemp does not
     if temporary is None:
         temporary = target.with_name(f".{uuid.uuid4().hex}.tmp")
     try:
@@ -91,63 +78,42 @@ def whole_file(
         temporary.replace(target)
     except BaseException as error:
         temporary.unlink(missing_ok=True)
-        # a full disk does not say which file it is
+        # the error of a full disk does not name the file
         if isinstance(error, OSError) and error.errno and error.filename in (None, str(temporary)):
             error.filename = str(path)
         raise
     if sync:
-        _sync_folder(target.parent)
+        with suppress(OSError):  # not every system can flush a folder
+            descriptor = os.open(target.parent, os.O_RDONLY)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
-def _sync_folder(folder: Path) -> None:
-    """Bring a folder's entries to the disk, where the system lets one ask for it."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+# Archives
 
 
 class Form(NamedTuple):
-    """What a kind of archive calls itself.
-
-    Attributes
-    ----------
-    name : str
-        By which an archive is known.
-    version : int
-        Of its parts; others are refused.
-    what : str
-        What it is to those who read an error.
-    """
+    """A kind of npz archive: name and version in its header, and what errors call it."""
 
     name: str
     version: int
     what: str
 
     def members(self, header: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
-        """Return what is to be written: arrays, and the header as one of them."""
-        # a damaged directory of the archive may hide some
-        told = {"format": self.name, "version": self.version, "arrays": sorted(arrays)} | header
-        return {"header": np.frombuffer(json.dumps(told).encode(), dtype=np.uint8)} | arrays
+        """Return the arrays to write, with the header as one of them."""
+        # the names of all arrays show if a damaged archive hides some
+        whole = {"format": self.name, "version": self.version, "arrays": sorted(arrays)} | header
+        return {"header": np.frombuffer(json.dumps(whole).encode(), dtype=np.uint8)} | arrays
 
     def read(self, path: Path) -> tuple[dict[str, Any], dict[str, npt.NDArray[Any]]]:
-        """Return the header and the arrays of an archive.
-
-        Raises
-        ------
-        OSError
-            If there is none, or it cannot be opened.
-        ValueError
-            If it is damaged or of another form.
-        """
+        """Return header and arrays; raise ValueError for damaged and other archives."""
         with path.open("rb") as file:
             try:
                 with np.load(file, allow_pickle=False) as archive:
                     arrays = {key: archive[key] for key in archive.files}
-            # a damaged archive fails in as many ways as there are bytes in it
-            except Exception as error:
+            except Exception as error:  # damaged archives raise errors of many types
                 raise ValueError(
                     f"it is damaged or no .npz archive ({type(error).__name__})"
                 ) from error
@@ -157,7 +123,7 @@ class Form(NamedTuple):
             header = json.loads(arrays.pop("header").tobytes())
             form, version = header["format"], header["version"]
         except Exception as error:
-            raise ValueError(f"its header is none of a {self.what}") from error
+            raise ValueError(f"its header is not that of a {self.what}") from error
         if form != self.name or version != self.version:
             raise ValueError(
                 f"it has the form {form!r}, version {version!r}; "
@@ -169,7 +135,7 @@ class Form(NamedTuple):
 
 
 def as_json(value: Any) -> Any:
-    """Return a number of any kind, or a string, as JSON has it; None for anything else.
+    """Return a number of any type or a string as JSON can store it, None for anything else.
 
     Examples
     --------

@@ -37,7 +37,7 @@ def test_no_cluster_stays_empty_and_few_samples_move(labels):
         ((10,), (10,), False),
     ],
 )
-def test_clusters_that_were_lost(sizes, before, lost):
+def test_collapse_is_detected(sizes, before, lost):
     assert has_collapsed(np.array(sizes), np.array(before)) == lost
 
 
@@ -141,7 +141,7 @@ class TestClearEmbedding:
         (hard, soft), (hard_again, soft_again) = embeddings(0), embeddings(1)
         assert np.linalg.norm(soft - soft_again) < 0.8 * np.linalg.norm(hard - hard_again)
 
-    def test_pieces_are_all_alike(self):
+    def test_equal_components(self):
         graph = sp.block_diag([sp.coo_array(np.ones((3, 3)) - np.eye(3))] * 8, format="csr")
         found = clear_embedding(sp.csr_array(graph), 2, rng=np.random.default_rng(0))
         np.testing.assert_allclose(np.linalg.norm(found, axis=1).sum(), 6.0)

@@ -50,7 +50,7 @@ def test_exact_preconditioner_needs_one_step():
     np.testing.assert_allclose(X, np.linalg.solve(H, E), rtol=1e-8)
 
 
-def test_rows_that_the_preconditioner_hides_stay_zero():
+def test_rows_masked_by_the_preconditioner_stay_zero():
     H, E, _ = _system(1, 5, 2)
     mask = np.array([1, 1, 0, 1, 0.0])[:, None]
     X = conjugate_gradients(lambda P: H @ P, E, lambda R: R * mask, steps=50)
@@ -60,7 +60,7 @@ def test_rows_that_the_preconditioner_hides_stay_zero():
 
 
 @given(seed=st.integers(0, 10**6))
-def test_gains_are_those_of_the_quadratic_and_can_end_the_steps(seed):
+def test_gains_are_those_of_the_quadratic_and_can_end_the_iteration(seed):
     H, E, _ = _system(seed, 10, 2)
     gains = []
 
@@ -89,7 +89,7 @@ def test_gives_the_polar_factor_of_a_tall_matrix(seed, k):
 
 
 @given(seed=st.integers(0, 10**6), k=st.integers(2, 6), data=st.data())
-def test_names_the_null_space(seed, k, data):
+def test_the_null_space_is_returned(seed, k, data):
     rank = data.draw(st.integers(1, k - 1))
     rng = np.random.default_rng(seed)
     tall = rng.standard_normal((30, rank)) @ rng.standard_normal((rank, k))
@@ -117,7 +117,7 @@ def test_agrees_with_scipy(seed, k, r):
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
 
 
-def test_singular_gram_is_no_trouble():
+def test_singular_gram():
     gram = np.diag([1.0, 0.0])
     found = solve_diagonal_sylvester(np.array([0.5]), gram, np.array([[3.0, 1.0]]))
     np.testing.assert_allclose(found, [[2.0, 2.0]])

@@ -10,16 +10,16 @@ from manyview import MMC
 from manyview.datasets import make_views
 from manyview.engine import blas_threads
 from manyview.linalg.partition import cluster_rows
-from manyview.linalg.threads import _disown, limited_blas
+from manyview.linalg.threads import _release_openblas, limited_blas
 
 
 @pytest.fixture(autouse=True)
 def two_threads():
-    """Have two threads of BLAS, which belong to no thread of ours."""
+    """Run with two threads of BLAS."""
     with threadpool_limits(2, user_api="blas"):
-        _disown()
+        _release_openblas()
         yield
-        _disown()
+        _release_openblas()
 
 
 def now():
@@ -32,7 +32,7 @@ def test_threads_by_default_are_those_of_blas():
         assert blas_threads() == 1
 
 
-def test_a_limit_is_lifted_and_hides_no_threads_from_others():
+def test_a_limit_is_lifted_and_not_counted():
     with limited_blas(1):
         assert now() == {1}
         assert blas_threads() == 2
@@ -45,7 +45,7 @@ def test_a_limit_is_lifted_by_an_error():
     assert now() == {2}
 
 
-def test_the_last_of_calls_that_overlap_lifts_the_limit():
+def test_the_last_of_overlapping_calls_lifts_the_limit():
     first, second = limited_blas(1), limited_blas(1)
     first.__enter__()
     second.__enter__()
@@ -55,7 +55,7 @@ def test_the_last_of_calls_that_overlap_lifts_the_limit():
     assert now() == {2}
 
 
-def test_who_leaves_last_need_not_be_who_came_first():
+def test_the_last_thread_lifts_the_limit():
     inside, leave = Event(), Event()
 
     def first():
@@ -80,11 +80,11 @@ def test_who_leaves_last_need_not_be_who_came_first():
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
 @pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-def test_a_child_begins_without_a_limit():
+def test_a_forked_process_has_no_limit():
     with limited_blas(1):
         child = os.fork()
         if child == 0:
-            with limited_blas(2):  # who asks first sets the limit
+            with limited_blas(2):
                 os._exit(now() != {2})
     assert os.waitpid(child, 0)[1] == 0
 

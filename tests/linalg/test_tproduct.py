@@ -79,7 +79,7 @@ def test_threshold_by_nothing_is_the_matrix():
     np.testing.assert_allclose(threshold_singular_values(matrix, 0.0)[0], matrix, atol=1e-13)
 
 
-def test_threshold_when_the_eigenvalues_are_not_found(monkeypatch):
+def test_threshold_if_the_eigensolver_fails(monkeypatch):
     matrix = tensor(0, 6, 6)
     expected, _ = threshold_singular_values(matrix, 0.5)
 
@@ -90,6 +90,6 @@ def test_threshold_when_the_eigenvalues_are_not_found(monkeypatch):
     np.testing.assert_allclose(threshold_singular_values(matrix, 0.5)[0], expected, atol=1e-12)
 
 
-def test_threshold_refuses_what_is_not_finite():
+def test_threshold_rejects_nan():
     with pytest.raises(ValueError, match="NaN"):
         threshold_singular_values(np.array([[np.nan]]), 0.1)

@@ -1,9 +1,6 @@
 import re
 import warnings
 from dataclasses import dataclass
-from datetime import date
-from decimal import Decimal
-from fractions import Fraction
 from types import MappingProxyType
 
 import numpy as np
@@ -36,9 +33,21 @@ class TestAccepted:
         with pytest.raises(KeyError, match=r"no view 'sound'; the views are 'text', 'image'"):
             views["sound"]
 
-    def test_views_pass_unchanged(self):
+    def test_views_keep_their_arrays(self):
         views = as_views([X, Y])
-        assert as_views(views) is views
+        assert all(a is b for a, b in zip(as_views(views), views, strict=True))
+
+    def test_validation_reads_every_view_once(self):
+        da = pytest.importorskip("dask.array")
+        computed = []
+
+        def counted(chunk):
+            computed.append(chunk.shape)
+            return chunk
+
+        array = da.from_array(X, chunks=(2, 3)).map_blocks(counted, dtype=float, meta=X[:0])
+        check_scale(as_views([array]), "rows")
+        assert computed == [(2, 3), (2, 3)]
 
     @pytest.mark.parametrize(
         ("dtypes", "expected"),
@@ -124,61 +133,44 @@ NAN = X.copy()
 NAN[2, 1] = np.nan
 INF = sp.csr_array(np.where(X == 7.0, np.inf, X))
 
-REFUSED = {
+REJECTED = {
     "no views": ([], "no views"),
-    "one array": (X, r"single ndarray of shape \(4, 3\).*\[X\] for one view"),
+    "one array": (X, r"single ndarray of shape \(4, 3\)"),
     "one sparse array": (sp.csr_array(X), r"single csr_array of shape \(4, 3\)"),
     "one frame": (pd.DataFrame(X), r"single DataFrame"),
-    "a string": ("fox.npz", "received str; expected a list"),
-    "a number": (3, "received int"),
-    "a data set": (make_views(9, 2, (2, 2)), r"received Dataset; .* views: pass its \.views"),
+    "a string": ("fox.npz", "received str"),
+    "a data set": (make_views(9, 2, (2, 2)), r"received Dataset; .* pass its \.views"),
     "None as view": ([X, None], "view 'view1' is None"),
-    "one-dimensional": ([X, X[0]], r"view 'view1' has 1 dimension\(s\), shape \(3,\); expected 2"),
+    "one-dimensional": ([X, X[0]], r"view 'view1' .* shape \(3,\)"),
     "three-dimensional": ({"image": X[None]}, r"view 'image' has 3 dimension\(s\)"),
     "scalar": ([5.0], r"view 'view0' has 0 dimension\(s\)"),
-    "rows differ": (
-        {"image": X[:3], "text": Y},
-        "view 'text' has 4 rows, view 'image' has 3: views describe the same samples",
-    ),
+    "rows differ": ({"image": X[:3], "text": Y}, "view 'text' has 4 rows, view 'image' has 3"),
     "NaN": ([Y, NAN], "view 'view1' holds NaN at row 2, column 1"),
     "infinity in sparse": ({"s": INF}, "view 's' holds infinity at row 2, column 1"),
-    "text": ([np.array([["a", "b"]])], "view 'view0' holds <U1; expected real numbers"),
-    "object": ([np.array([[1, "b"]], dtype=object)], "holds 'b' at row 0, column 1"),
-    "complex": ([X * 1j], "holds complex128; expected real numbers"),
-    "dates": ([np.array([["2020-01-01"]], dtype="M8[D]")], "expected real numbers"),
+    "text": ([np.array([["a", "b"]])], "view 'view0' holds <U1"),
+    "object": ([np.array([[1, "b"]], dtype=object)], "view 'view0' holds 'b' at row 0, column 1"),
+    "complex": ([X * 1j], "view 'view0' holds complex128"),
+    "dates": ([np.array([["2020-01-01"]], dtype="M8[D]")], "view 'view0'"),
     "ragged": ([[[1, 2], [3]]], "view 'view0' is ragged"),
-    "no features": ([X, np.empty((4, 0))], r"view 'view1' has no features \(shape \(4, 0\)\)"),
+    "no features": ([X, np.empty((4, 0))], r"view 'view1' has no features"),
     "no samples": ([np.empty((0, 3))], "view 'view0' has no rows"),
-    "masked": ([np.ma.masked_equal(X, 1.0)], "masked array"),
+    "masked": ([np.ma.masked_equal(X, 1.0)], "view 'view0' is a masked array"),
+    "equal names": ({1: X, "1": Y}, "'1', '1'"),
+    "unchecked Views": (Views((NAN,), ("a",), (None,)), "view 'a' holds NaN"),
 }
 
 
-@pytest.mark.parametrize("case", REFUSED, ids=str)
-def test_refused(case):
-    views, message = REFUSED[case]
+@pytest.mark.parametrize("case", REJECTED, ids=str)
+def test_rejected(case):
+    views, message = REJECTED[case]
     with pytest.raises((TypeError, ValueError), match=message):
         as_views(views)
-
-
-def test_non_numeric_columns_are_named():
-    frame = pd.DataFrame(
-        {"a": [1.0, 2.0], "city": ["x", "y"], "when": pd.to_datetime(["2020"] * 2)}
-    )
-    with pytest.raises(ValueError, match=r"view 'f' has 2 non-numeric column\(s\): 'city'.*'when'"):
-        as_views({"f": frame})
-
-
-def test_missing_values_of_a_nullable_frame_are_found():
-    frame = pd.DataFrame({"a": pd.array([1, None], dtype="Int64")})
-    with pytest.raises(ValueError, match="view 'view0' holds NaN at row 1, column 'a'"):
-        as_views([frame])
 
 
 def test_frames_must_agree_on_their_index():
     first = pd.DataFrame(X, index=list("abcd"))
     second = pd.DataFrame(Y, index=list("abdc"))
-    expected = "views 'p' and 'q' have different indexes: row 2 is 'c' in 'p' and 'd' in 'q'"
-    with pytest.raises(ValueError, match=expected):
+    with pytest.raises(ValueError, match="row 2 is 'c' in 'p' and 'd' in 'q'"):
         as_views({"p": first, "q": second})
     as_views({"p": first, "array": Y, "q": pd.DataFrame(Y, index=list("abcd"))})
 
@@ -198,37 +190,15 @@ def test_indexes_of_other_types_that_hold_the_same_agree():
         as_views([pd.DataFrame(X, index=pairs), pd.DataFrame(Y)])
 
 
-def test_frames_of_mixed_numbers():
-    frame = pd.DataFrame(X).assign(flag=[True, False, True, True])
-    (array,) = as_views([frame])
-    np.testing.assert_array_equal(array, np.column_stack([X, [1, 0, 1, 1]]))
-    (filled,) = as_views([pd.DataFrame(X).astype(pd.SparseDtype(np.float64, 1.0))])
-    np.testing.assert_array_equal(filled, X)
-    intervals = pd.DataFrame({"i": pd.interval_range(0, 4)})
-    with pytest.raises(ValueError, match=r"non-numeric column\(s\): 'i'"):
-        as_views([intervals])
-
-
-def test_a_broken_sparse_array_is_refused():
+def test_a_broken_sparse_array_is_rejected():
     broken = sp.csr_array(X)
     broken.indices[3] = 99
     with pytest.raises(ValueError, match="view 's' is a broken sparse array"):
         as_views({"s": broken})
 
 
-def test_views_built_by_hand_are_checked():
-    views = Views((NAN,), ("a",), (None,))
-    with pytest.raises(ValueError, match="view 'a' holds NaN"):
-        as_views(views)
-
-
-def test_names_must_differ():
-    with pytest.raises(ValueError, match="view names must differ"):
-        as_views({1: X, "1": Y})
-
-
 def test_too_few_samples():
-    with pytest.raises(ValueError, match=r"received 1 sample\(s\).*at least 2"):
+    with pytest.raises(ValueError, match="view0"):
         as_views([X[:1]], min_samples=2)
 
 
@@ -243,7 +213,7 @@ def test_too_few_samples():
     ],
 )
 def test_constant_view_is_warned_of(array):
-    with pytest.warns(UserWarning, match="every sample of view 'view1' is the same"):
+    with pytest.warns(UserWarning, match="view 'view1' is constant"):
         as_views([X, array])
 
 
@@ -254,22 +224,22 @@ def test_a_single_sample_is_not_called_constant():
 
 
 class TestPresent:
-    def test_shape(self):
-        with pytest.raises(ValueError, match=r"present has shape \(4,\); expected .* \(4, 2\)"):
+    def test_other_shapes_are_rejected(self):
+        with pytest.raises(ValueError, match=r"present has shape \(4,\).* \(4, 2\)"):
             as_views([X, Y], present=np.ones(4, dtype=bool))
 
     @pytest.mark.parametrize("value", [0.5, None, "yes"])
-    def test_values(self, value):
-        with pytest.raises(ValueError, match="True and False"):
+    def test_other_values_are_rejected(self, value):
+        with pytest.raises(ValueError, match="present holds"):
             as_views([X, Y], present=np.full((4, 2), value))
 
     @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
-    def test_what_a_lacking_row_holds_does_not_matter(self, form):
+    def test_rows_of_missing_views_may_hold_anything(self, form):
         present = np.ones((4, 2), dtype=bool)
         present[1, 0] = False
-        rubbish = X.copy()
-        rubbish[1] = np.nan
-        given = form(rubbish)
+        garbage = X.copy()
+        garbage[1] = np.nan
+        given = form(garbage)
         views = as_views([given, Y], present=present)
         array = views[0].toarray() if sp.issparse(views[0]) else views[0]
         assert not array[1].any()
@@ -279,11 +249,11 @@ class TestPresent:
 
     @pytest.mark.parametrize("form", [np.asarray, sp.csr_array])
     @pytest.mark.parametrize("held", [np.inf, 9.96921e36])
-    def test_nor_does_it_reach_the_check_of_scale(self, form, held):
-        rubbish = X.astype(np.float32)
-        rubbish[1] = held
+    def test_rows_of_missing_views_are_not_scaled(self, form, held):
+        garbage = X.astype(np.float32)
+        garbage[1] = held
         present = [[1, 1], [0, 1], [1, 1], [1, 1]]
-        views = as_views([form(rubbish), Y.astype(np.float32)], present=present)
+        views = as_views([form(garbage), Y.astype(np.float32)], present=present)
         for normalize in ("rows", "columns", None):
             check_scale(views, normalize)
         assert views[0].dtype == np.float32
@@ -292,7 +262,7 @@ class TestPresent:
         present = [[1, 1], [0, 1], [1, 1], [1, 1]]
         assert as_views([X, Y], present=present)[0] is X
 
-    def test_where_no_sample_lacks_a_view_there_is_nothing_to_say(self):
+    def test_a_mask_of_complete_views_is_dropped(self):
         assert as_views([X, Y], present=np.ones((4, 2))).present is None
 
     def test_every_sample_has_a_view(self):
@@ -302,10 +272,10 @@ class TestPresent:
             as_views([X, Y], present=present)
 
 
-def test_a_view_that_no_sample_has_is_told():
+def test_a_view_that_no_sample_has_is_warned_of():
     rng = np.random.default_rng(0)
     arrays = {"text": rng.random((4, 3)), "image": rng.random((4, 2))}
-    with pytest.warns(UserWarning, match="no sample has view 'image': it carries nothing"):
+    with pytest.warns(UserWarning, match="no sample has view 'image'"):
         as_views(arrays, present=np.array([[True, False]] * 4))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -326,19 +296,19 @@ class TestPresentAsFrame:
         views = as_views(list(self.views.values()), present=self.present)
         assert views.present.tolist() == [[1, 1], [1, 0], [1, 1], [0, 1]]
 
-    def test_other_names_are_refused(self):
-        with pytest.raises(ValueError, match="present has columns 'b', 'c'; expected the names"):
+    def test_other_names_are_rejected(self):
+        with pytest.raises(ValueError, match="present has columns 'b', 'c'"):
             as_views(self.views, present=self.present.rename(columns={"a": "c"}))
 
-    def test_other_samples_are_refused(self):
-        with pytest.raises(ValueError, match="'views' and 'present' have different indexes"):
+    def test_other_samples_are_rejected(self):
+        with pytest.raises(ValueError, match="'present'"):
             as_views(self.views, present=self.present.iloc[::-1])
 
     @pytest.mark.parametrize("value", [None, pd.NA, "yes", 2])
-    def test_other_values_are_refused(self, value):
+    def test_other_values_are_rejected(self, value):
         present = self.present.astype(object)
         present.iloc[0, 0] = value
-        with pytest.raises(ValueError, match="expected True and False"):
+        with pytest.raises(ValueError, match="present holds"):
             as_views(self.views, present=present)
 
 
@@ -372,7 +342,7 @@ def annotated(samples, width, kind=np.asarray, seed=0):
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix, sp.csc_matrix])
-def test_a_list_has_a_view_of_each(kind):
+def test_annotated_matrices_are_views(kind):
     first, second = annotated("abcd", 3, kind), annotated("abcd", 2, seed=1)
     views = as_views([first, second])
     np.testing.assert_array_equal(
@@ -383,13 +353,13 @@ def test_a_list_has_a_view_of_each(kind):
     assert [list(names) for names in views.feature_names] == [["g0", "g1", "g2"], ["g0", "g1"]]
 
 
-def test_samples_of_a_list_must_be_the_same():
-    with pytest.raises(ValueError, match="different indexes: row 1 is 'b' in 'rna' and 'c' in 'p'"):
+def test_annotated_matrices_must_have_the_same_samples():
+    with pytest.raises(ValueError, match="row 1 is 'b' in 'rna' and 'c' in 'p'"):
         as_views({"rna": annotated("abc", 3), "p": annotated("acb", 3)})
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_matrix])
-def test_modalities_are_brought_into_one_order(kind):
+def test_modalities_are_aligned(kind):
     rna, protein = annotated("abcd", 3, kind), annotated("dbe", 2, kind, seed=1)
     views = as_views(Modalities({"rna": rna, "protein": protein}, pd.Index(list("abcde"))))
     assert views.names == ("rna", "protein")
@@ -411,18 +381,18 @@ def test_modalities_with_all_samples_are_not_copied():
     ("views", "message"),
     [
         (annotated("abc", 3), "received a single Annotated of shape (3, 3)"),
-        (Modalities({"rna": annotated("aba", 3)}, pd.Index(list("ab"))), "'a' names several"),
+        (Modalities({"rna": annotated("aba", 3)}, pd.Index(list("ab"))), "named 'a'"),
         (Modalities({"rna": annotated("ab", 3)}, pd.Index(["a"])), "has a sample 'b' that is not"),
         (Modalities({"rna": annotated("ab", 3)}, pd.Index(list("ab")), axis=1), "axis=1"),
         (
             [Modalities({"rna": annotated("ab", 3)}, pd.Index(list("ab")))],
             "view 'view0' is a MuData object",
         ),
-        ([Annotated(None, pd.Index(["a"]), pd.Index(["g"]))], "view 'view0' has no X"),
-        ([Annotated(0, pd.Index(["a"]), pd.Index(["g"]), isbacked=True)], ".to_memory()"),
+        ([Annotated(None, pd.Index(["a"]), pd.Index(["g"]))], "view 'view0'"),
+        ([Annotated(0, pd.Index(["a"]), pd.Index(["g"]), isbacked=True)], "to_memory()"),
     ],
 )
-def test_others_are_refused(views, message):
+def test_invalid_objects_are_rejected(views, message):
     with pytest.raises((TypeError, ValueError), match=re.escape(message)):
         as_views(views)
 
@@ -436,7 +406,7 @@ def test_mmc_fits_and_keeps_the_names_of_samples():
     assert model.transform(cells).index.tolist() == samples
 
 
-def test_rows_that_are_lacking_stay_so_whatever_present_says():
+def test_missing_modalities_stay_missing():
     rna, protein = annotated("abcd", 3), annotated("dbe", 2, seed=1)
     cells = Modalities({"rna": rna, "protein": protein}, pd.Index(list("abcde")))
     for mask in (np.ones((5, 2)), [[1, 1], [1, 1], [1, 1], [1, 0], [1, 1]]):
@@ -445,16 +415,16 @@ def test_rows_that_are_lacking_stay_so_whatever_present_says():
         assert views.present.tolist() == expected.tolist()
 
 
-def test_views_elsewhere_are_not_moved():
+def test_dask_modalities_are_not_reordered():
     da = pytest.importorskip("dask.array")
     rna, protein = annotated("abcd", 3, da.from_array), annotated("dbe", 2, da.from_array)
-    with pytest.raises(TypeError, match="view 'rna' is of dask, and not of all samples"):
+    with pytest.raises(TypeError, match="view 'rna' is a Dask array"):
         as_views(Modalities({"rna": rna, "protein": protein}, pd.Index(list("abcde"))))
     same = Modalities({"rna": rna}, rna.obs_names)
     assert as_views(same).place == "dask"
 
 
-def test_a_part_of_another_is_read_once():
+def test_x_is_read_once():
     class Counted(Annotated):
         reads = 0
 
@@ -470,198 +440,24 @@ def test_a_part_of_another_is_read_once():
     assert Counted.reads == 1
 
 
-class Kind:
-    def __init__(self, name):
-        self.name = name
-
-    def is_float(self):
-        return self.name.startswith("Float")
-
-    def is_integer(self):
-        return self.name.startswith("Int")
-
-    def __str__(self):
-        return self.name
-
-
-class DataFrame:
-    def __init__(self, columns):
-        self.schema = {name: Kind(kind) for name, (kind, _) in columns.items()}
-        self._values = [values for _, values in columns.values()]
-
-    @property
-    def columns(self):
-        return list(self.schema)
-
-    def to_numpy(self):
-        return np.column_stack(self._values)
-
-
-DataFrame.__module__ = "polars.dataframe.frame"
-
-NUMBERS = {"x": ("Float64", [1.0, 2.5]), "n": ("Int32", [3, 4]), "is": ("Boolean", [True, False])}
-
-
-def test_columns_name_the_features():
-    views = as_views([DataFrame(NUMBERS)])
-    np.testing.assert_array_equal(views[0], [[1.0, 3.0, 1.0], [2.5, 4.0, 0.0]])
-    assert views.feature_names[0].tolist() == ["x", "n", "is"]
-
-
-def test_columns_of_other_kinds_are_refused():
-    frame = DataFrame(NUMBERS | {"when": ("Datetime", [0, 1])})
-    with pytest.raises(ValueError, match=r"1 non-numeric column\(s\): 'when' \(Datetime\)"):
-        as_views([frame])
-
-
-X_TEST_FRAMES = np.random.default_rng(0).random((4, 3))
-
-
-class TestColumnsOfObjects:
-    """What is taken of an array of objects is taken of a frame's, and nothing else."""
-
-    def test_numbers_are_taken_as_from_arrays(self):
-        objects = X_TEST_FRAMES.astype(object)
-        objects[0] = [3, True, Decimal("0.5")]
-        views = as_views([pd.DataFrame(objects, columns=list("abc")), objects])
-        assert views[0].dtype == np.float64
-        np.testing.assert_array_equal(views[0], views[1])
-        assert views.feature_names[0].tolist() == ["a", "b", "c"]
-
-    def test_beside_columns_of_other_kinds_and_the_same_name(self):
-        parts = [
-            pd.Series([1, 2, 3, 4], name="x"),
-            pd.Series(X_TEST_FRAMES[:, 0], dtype=object, name="x"),
-            pd.array([5, 6, 7, None], dtype="Int64"),
-            pd.Series([0, 0, 8, 9], dtype=pd.SparseDtype(np.int64, 0), name="x"),
-            pd.Series([True, False, True, True], dtype=object),
-        ]
-        frame = pd.concat(map(pd.Series, parts), axis=1)
-        expected = np.column_stack(
-            [[1, 2, 3, 4], X_TEST_FRAMES[:, 0], [5, 6, 7, 0], [0, 0, 8, 9], [1, 0, 1, 1]]
-        )
-        (array,) = as_views([frame.iloc[:3]])
-        np.testing.assert_array_equal(array, expected[:3])
-        with pytest.raises(ValueError, match=r"view 'view0' holds NaN at row 3, column '.*'"):
-            as_views([frame])
-
-    def test_the_frame_stays_as_it_is(self):
-        frame = pd.DataFrame(X_TEST_FRAMES).astype(object)
-        before = frame.copy()
-        as_views([frame])
-        pd.testing.assert_frame_equal(frame, before)
-
-    @pytest.mark.parametrize("value", [None, np.nan])
-    def test_what_is_missing_is_found(self, value):
-        frame = pd.DataFrame(X_TEST_FRAMES, columns=list("abc")).astype(object)
-        frame.iloc[2, 1] = value
-        with pytest.raises(ValueError, match="view 'view0' holds NaN at row 2, column 'b'"):
-            as_views([frame])
-        some = as_views(
-            [frame, X_TEST_FRAMES], present=[[True, True]] * 2 + [[False, True]] + [[True, True]]
-        )
-        assert not some[0][2].any()
-
-    @pytest.mark.parametrize(
-        ("value", "shown"),
-        [
-            ("3", "'3'"),
-            (b"3", "b'3'"),
-            (np.datetime64("2020-01-01"), ".*2020.*"),
-            (1j, "1j"),
-            ([3], r"\[3\]"),
-            (pd.NA, "<NA>"),
-            (10**400, "an integer of 1329 bits"),
-        ],
-    )
-    def test_others_are_refused_with_the_column(self, value, shown):
-        frame = pd.DataFrame(X_TEST_FRAMES, columns=list("abc")).astype(object)
-        frame["b"] = pd.Series([0.5, 1, value, 2], dtype=object)
-        message = rf"1 non-numeric column\(s\): 'b' \(object: {shown} at row 2\); expected numbers"
-        with pytest.raises(ValueError, match=message):
-            as_views([frame])
-
-    def test_many_are_counted_and_the_first_named(self):
-        text = pd.DataFrame(np.full((4, 6), "text"), columns=list("abcdef"), dtype=object)
-        frame = pd.concat([pd.DataFrame(X_TEST_FRAMES), text], axis=1)
-        message = (
-            r"6 non-numeric column\(s\): 'a' \(object: 'text' at row 0\), .*'e' \(.*\), \.\.\.;"
-        )
-        with pytest.raises(ValueError, match=message):
-            as_views([frame])
-
-
-def holding(value):
-    array = np.zeros((3, 2), dtype=object)
-    array[1, 0] = value
-    return array
-
-
-@pytest.mark.parametrize(
-    "value", [3, 3.0, True, Fraction(3, 1), Decimal("3"), np.int8(3), np.float16(3), np.bool_(True)]
-)
-def test_numbers_of_any_kind_are_taken(value):
-    (array,) = as_views([holding(value)])
-    assert array.dtype == np.float64
-    np.testing.assert_array_equal(array, [[0, 0], [float(value), 0], [0, 0]])
-
-
-@pytest.mark.parametrize(
-    ("value", "shown"),
-    [
-        ("3.5", "'3.5'"),
-        (np.str_("3.5"), r".*'3.5'.*"),
-        (b"3.5", "b'3.5'"),
-        (bytearray(b"3.5"), r"bytearray\(b'3.5'\)"),
-        (np.datetime64("2020-01-01"), r".*2020-01-01.*"),
-        (np.timedelta64(3, "D"), r".*timedelta64\(3,'D'\)"),
-        (date(2020, 1, 1), r"datetime.date\(2020, 1, 1\)"),
-        (np.complex64(1j), "1j|.*complex64.*"),
-        (np.array([3.0]), r"array\(\[3.*\]\)"),
-        ("long" * 99, "'longlonglong.*"),
-    ],
-)
-def test_others_are_refused_by_their_place(value, shown):
-    message = f"view 'x' holds ({shown}) at row 1, column 0; expected real numbers"
-    with pytest.raises(ValueError, match=message):
-        as_views({"x": holding(value)})
-
-
-def test_none_is_missing():
-    with pytest.raises(ValueError, match="view 'x' holds NaN at row 1, column 0"):
-        as_views({"x": holding(None)})
-    array = holding(None)
-    array[2, 1] = "3.5"
-    with pytest.raises(ValueError, match=r"view 'x' holds '3.5' at row 2, column 1"):
-        as_views({"x": array})
-
-
-@pytest.mark.parametrize(("power", "bits"), [(400, 1329), (5000, 16610)])
-def test_integers_too_large_for_a_float_are_refused(power, bits):
-    with pytest.raises(ValueError, match=f"view 'view0' holds an integer of {bits} bits at row 0"):
-        as_views([[[10**power, 1], [2, 3]]])
-
-
 @pytest.mark.parametrize(
     ("package", "kind", "message"),
     [
-        ("polars.lazyframe.frame", "LazyFrame", r"hand over its collect\(\)"),
-        ("pyarrow.lib", "Table", r"hand over its to_pandas\(\)"),
-        ("anndata._core.sparse_dataset", "CSRDataset", r"hand over its to_memory\(\)"),
-        ("zarr.core.array", "Array", r"of zarr on disk, .* dask\.array\.from_zarr"),
-        ("h5py._hl.dataset", "Dataset", r"of h5py on disk, .* dask\.array\.from_array"),
+        ("polars.lazyframe.frame", "LazyFrame", r"collect\(\)"),
+        ("pyarrow.lib", "Table", r"to_pandas\(\)"),
+        ("anndata._core.sparse_dataset", "CSRDataset", r"to_memory\(\)"),
+        ("zarr.core.array", "Array", r"dask\.array\.from_zarr"),
+        ("h5py._hl.dataset", "Dataset", r"dask\.array\.from_array"),
     ],
 )
-def test_what_holds_a_view_is_told_from_what_is_one(package, kind, message):
+def test_lazy_data_are_rejected_with_a_remedy(package, kind, message):
     item = type(kind, (), {"__module__": package, "shape": (3, 2)})()
     with pytest.raises(TypeError, match=f"view 'view1' is .*{message}"):
         as_views([np.eye(3), item])
 
 
-def test_of_dask():
+def test_lazy_dask_objects_are_rejected():
     dask, frames = pytest.importorskip("dask"), pytest.importorskip("dask.dataframe")
-    import pandas as pd
-
     with pytest.raises(TypeError, match="from_delayed"):
         as_views([dask.delayed(np.eye)(3)])
     with pytest.raises(TypeError, match=r"to_dask_array\(lengths=True\)"):

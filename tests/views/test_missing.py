@@ -12,7 +12,7 @@ X = np.random.default_rng(0).random((12, 3))
 
 
 def named(held, warn=True):
-    """Views of 12 samples, of which sample n has those that ``held[n % len(held)]`` names."""
+    """Return views of 12 samples; sample n has the views named in ``held[n % len(held)]``."""
     present = [[name in held[n % len(held)] for name in NAMES] for n in range(12)]
     return as_views(dict.fromkeys(NAMES, X), present=present, warn=warn)
 
@@ -20,29 +20,21 @@ def named(held, warn=True):
 @pytest.mark.parametrize(
     ("present", "message"),
     [
-        (sp.csr_array(np.ones((12, 2))), r"present is a sparse csr_array; .* toarray\(\)"),
-        ([[1, 0]] * 11 + [[1]], r"present cannot be read as an array of shape \(samples, views\)"),
-        (
-            {"a": [1] * 12},
-            r"present has keys 'a', and the views have no names; expected an array of shape "
-            r"\(samples, views\) = \(12, 2\), or the views as a dict too",
-        ),
-        ([[10**400, 1]] * 12, "at row 0, column 0; expected True and False"),
-        (np.zeros((12, 2), dtype=[("a", int)]), "at row 0, column 0; expected True and False"),
-        (np.ma.masked_equal(np.eye(12, 2), 1), "present has masked entries; expected True or"),
+        (sp.csr_array(np.ones((12, 2))), "present is a sparse csr_array"),
+        ([[1, 0]] * 11 + [[1]], "present cannot be read as an array"),
+        ({"a": [1] * 12}, r"present has keys 'a'.* \(12, 2\)"),
+        ([[10**400, 1]] * 12, "present holds .* at row 0, column 0"),
+        (np.zeros((12, 2), dtype=[("a", int)]), "present holds .* at row 0, column 0"),
+        (np.ma.masked_equal(np.eye(12, 2), 1), "present has masked entries"),
+        (np.full((12, 2), "True"), "present holds 'True' at row 0, column 0"),
     ],
 )
-def test_what_is_no_array_of_true_and_false_is_refused(present, message):
+def test_masks_of_other_kinds_are_rejected(present, message):
     with pytest.raises(ValueError, match=message):
         as_views([X, X], present=present)
 
 
-def test_a_text_is_shown_as_one():
-    with pytest.raises(ValueError, match="present holds 'True' at row 0, column 0"):
-        as_views([X, X], present=np.ones((12, 2), dtype=bool).astype(str))
-
-
-def test_what_views_lack_they_lack_whatever_is_said_later():
+def test_missing_views_stay_missing():
     first, later = np.ones((12, 2), dtype=bool), np.ones((12, 2), dtype=bool)
     first[:4, 1] = False
     later[8:, 0] = False
@@ -61,7 +53,7 @@ def test_the_mask_of_unchecked_views_may_be_of_numbers():
 
 
 class TestByName:
-    """A dict says of each view, by its name, which samples have it."""
+    """A dict of one mask per view."""
 
     first = np.arange(12) < 8
 
@@ -78,38 +70,34 @@ class TestByName:
         views = self.with_present({"a": [1] * 12, "b": some})
         assert views.present[:, 1].tolist() == self.first.tolist()
 
-    def test_keys_that_are_no_strings_are_taken_as_those_of_views_are(self):
+    def test_keys_may_be_integers(self):
         views = self.with_present({2: self.first, 1: [True] * 12}, {1: X, 2: X[:, :2]})
         assert views.present[:, 1].tolist() == self.first.tolist()
 
     @pytest.mark.parametrize(
         ("present", "message"),
         [
-            ({"a": first}, "present has keys 'a'; expected the names of the views, 'a', 'b'"),
-            ({"a": first, "b": first, "c": first}, "present has keys 'a', 'b', 'c'; expected the"),
-            ({"a": first, "c": first}, "present has keys 'a', 'c'; expected the names of the"),
-            ({}, "present has no keys; expected the names of the views, 'a', 'b'"),
-            (
-                {"a": first, "b": first[:5]},
-                r"present\['b'\] has shape \(5,\); expected \(samples,\) = \(12,\)",
-            ),
-            ({"a": True, "b": first}, r"present\['a'\] has shape \(\); expected"),
+            ({"a": first}, "present has keys 'a'"),
+            ({"a": first, "b": first, "c": first}, "present has keys 'a', 'b', 'c'"),
+            ({}, "'a', 'b'"),
+            ({"a": first, "b": first[:5]}, r"present\['b'\] has shape \(5,\)"),
+            ({"a": True, "b": first}, r"present\['a'\] has shape \(\)"),
             ({"a": first, "b": sp.csr_array(first[:, None])}, r"present\['b'\] is a sparse csr_"),
             ({"a": first, "b": [[1], [1, 2]] * 6}, r"present\['b'\] cannot be read as an array"),
-            ({"a": first, "b": ["yes"] * 12}, "present holds 'yes' at row 0, column 'b'; expected"),
-            ({"b": [1] * 11 + [2], "a": first}, "present holds 2 at row 11, column 'b'; expected"),
+            ({"a": first, "b": ["yes"] * 12}, "present holds 'yes' at row 0, column 'b'"),
+            ({"b": [1] * 11 + [2], "a": first}, "present holds 2 at row 11, column 'b'"),
             ({"a": first, "b": first}, "sample 8 is present in no view"),
         ],
     )
-    def test_what_is_wrong_is_named(self, present, message):
+    def test_errors_name_the_view(self, present, message):
         with pytest.raises(ValueError, match=message):
             self.with_present(present)
 
-    def test_views_that_differ_in_rows_are_told_first(self):
+    def test_differing_rows_are_reported_first(self):
         with pytest.raises(ValueError, match="view 'b' has 11 rows, view 'a' has 12"):
             self.with_present({"a": [1] * 11, "b": [1] * 11}, {"a": X, "b": X[:11]})
 
-    def test_series_in_another_order_are_refused(self):
+    def test_series_in_another_order_are_rejected(self):
         letters = list("abcdefghijkl")
         series = pd.Series(self.first, index=letters)
         frames = {"a": pd.DataFrame(X, index=letters), "b": X[:, :2]}
@@ -122,7 +110,7 @@ class TestByName:
 
 
 class TestSharedSamples:
-    """Nothing says which clusters of views are the same where no sample has both."""
+    """Clusters of views without a common sample cannot be matched."""
 
     @pytest.mark.parametrize(
         ("held", "groups"),
@@ -132,12 +120,12 @@ class TestSharedSamples:
             (["ad", "dc", "b"], r"\('a', 'c', 'd'\), \('b'\)"),
         ],
     )
-    def test_groups_that_none_joins_are_refused(self, held, groups):
-        with pytest.raises(ValueError, match=f"views of more than one of {groups}: .* expected"):
+    def test_separate_groups_are_rejected(self, held, groups):
+        with pytest.raises(ValueError, match=groups):
             check_shared_samples(named(held))
 
     @pytest.mark.parametrize("held", [["ab", "bc", "cd"], ["a", "b", "c", "d", "abcd"], ["abcd"]])
-    def test_chains_of_samples_will_do(self, held):
+    def test_chains_of_samples_connect_views(self, held):
         check_shared_samples(named(held))
 
     def test_a_view_that_no_sample_has_is_in_no_group(self):
@@ -145,7 +133,7 @@ class TestSharedSamples:
 
 
 def apart(place):
-    """Views of which every sample has one, and the same with all samples in both."""
+    """Return views without a common sample, and the same arrays complete."""
     views, _ = make_views(60, 3, random_state=0)
     arrays = [np.asarray(view) for view in views]
     if place == "torch":
@@ -161,6 +149,6 @@ def apart(place):
 def test_a_fit_needs_samples_in_common_and_predict_does_not(place):
     views, whole = apart(place)
     model = MMC(3, max_iter=2, tol=1.0, random_state=0)
-    with pytest.raises(ValueError, match="no sample has views of more than one of"):
+    with pytest.raises(ValueError, match=r"\('view0'\), \('view1'\)"):
         model.fit(views)
     assert model.fit(whole).predict(views).shape == (60,)

@@ -8,7 +8,6 @@ from pathlib import Path
 from time import perf_counter
 
 from manyview import MMC, read_model, write_model
-from manyview.cli.as_fitted import as_fitted
 from manyview.cli.console import InterruptionError
 from manyview.cli.named_data import find_dataset, sources_of
 from manyview.cli.outputs import (
@@ -29,6 +28,7 @@ from manyview.cli.outputs import (
 from manyview.exceptions import ViewWarning
 from manyview.mmc.checkpoint import previous_of
 from manyview.storage import file_place
+from manyview.views import align_to
 
 __all__ = ["fit_file", "predict_file"]
 
@@ -157,7 +157,14 @@ def predict_file(
         dataset = find_dataset(data, classes=classes, id_column=id_column)
     if not quiet:
         new_console(stderr=True).print(described(dataset.name, dataset.views))
-    labels = model.predict(as_fitted(dataset, model))
+    views = align_to(
+        dataset.views,
+        names=model.view_names_,
+        n_features=model.n_features_in_,
+        feature_names=model.feature_names_in_,
+        sample_ids=dataset.sample_ids,
+    )
+    labels = model.predict(views)
     out = unoccupied(out, force=force)
     write_labels(out, labels, dataset.sample_ids)
     if not quiet:

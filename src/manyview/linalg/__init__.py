@@ -1,1 +1,1 @@
-"""Small numerical pieces, each on a page of its own."""
+"""Numerical building blocks: eigenvectors, partitions, solvers, t-product, threads."""

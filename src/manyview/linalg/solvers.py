@@ -1,4 +1,4 @@
-"""Small solvers: conjugate gradients, polar factor, diagonal Sylvester equations."""
+"""Small solvers: conjugate gradients, inverse square roots, diagonal Sylvester equations."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from manyview._typing import Matrix
 
 __all__ = ["conjugate_gradients", "inverse_square_root", "solve_diagonal_sylvester"]
 
-
 Array: TypeAlias = Any
 
 
@@ -24,34 +23,16 @@ def conjugate_gradients(
     steps: int,
     enough: Callable[[float, float], bool] = lambda gain, total: False,
 ) -> Array:
-    """Return a correction ``X`` that brings ``operator(X)`` towards ``residual``.
+    """Return an X that brings ``operator(X)``, a product with a positive definite H, to `residual`.
 
     For a system ``H W = E`` and a guess ``W0``, pass ``residual = E - H W0``; ``W0 + X`` is the
-    improved guess. The quadratic ``<W, H W>/2 - <W, E>`` falls at every step, so that any number
-    of steps is a step of descent.
-
-    Parameters
-    ----------
-    operator : callable
-        Product with the symmetric positive definite H, from a matrix to one of the same shape.
-    residual : array
-        Right side of the system for the correction.
-    precondition : callable
-        Product with an approximate inverse of H, symmetric positive semi-definite.
-    steps : int
-        Most steps taken, one product with H each.
-    enough : callable, optional
-        Given by how much the last step and all steps lowered twice the quadratic; ends the
-        steps by returning True.
-
-    Returns
-    -------
-    array
-        The correction, of the shape of `residual`.
+    improved guess. Every step decreases the quadratic ``<W, H W>/2 - <W, E>``, so any number of
+    steps is a descent. `precondition` multiplies by an approximate inverse of H. The iteration ends
+    after `steps` products, or when `enough` returns True for twice the decrease of the quadratic
+    in the last step and in all steps.
 
     Examples
     --------
-    >>> import numpy as np
     >>> H = np.diag([1.0, 2.0, 4.0])
     >>> conjugate_gradients(lambda X: H @ X, np.ones((3, 1)), lambda X: X, steps=3).round(6).T
     array([[1.  , 0.5 , 0.25]])
@@ -66,9 +47,9 @@ def conjugate_gradients(
         return correction
     for _ in range(steps):
         image = operator(direction)
-        # both numbers are asked for at once: on a device, asking waits for all that came before
+        # both numbers at once: on a device, reading one waits for all work before it
         curvature, energy = float(xp.sum(direction * image)), float(inner)
-        if not (energy > 0.0 and curvature > 0.0):  # rounding has used up the residual
+        if not (energy > 0.0 and curvature > 0.0):  # the residual is rounding error
             break
         length = energy / curvature
         correction = correction + length * direction
@@ -86,26 +67,11 @@ def conjugate_gradients(
 def inverse_square_root(gram: Matrix, *, rtol: float = 1e-12) -> tuple[Matrix, Matrix]:
     """Return ``G^(-1/2)`` on the range of a Gram matrix, and a basis of its null space.
 
-    For a tall matrix T with ``G = T'T`` of full rank, ``T G^(-1/2)`` is the polar factor of T,
-    the orthonormal matrix nearest to it, without a decomposition of T itself.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (k, k)
-        Symmetric positive semi-definite matrix.
-    rtol : float
-        Eigenvalues below this part of the largest count as zero.
-
-    Returns
-    -------
-    root : ndarray of shape (k, k)
-        Pseudo-inverse square root.
-    null : ndarray of shape (k, z)
-        Orthonormal basis of the null space; ``z`` is 0 at full rank.
+    For a tall matrix T with ``G = T'T`` of full rank, ``T G^(-1/2)`` is the polar factor of T, the
+    nearest orthonormal matrix. Eigenvalues below `rtol` times the largest count as zero.
 
     Examples
     --------
-    >>> import numpy as np
     >>> root, null = inverse_square_root(np.diag([4.0, 0.0]))
     >>> root, null.shape
     (array([[0.5, 0. ],
@@ -119,28 +85,13 @@ def inverse_square_root(gram: Matrix, *, rtol: float = 1e-12) -> tuple[Matrix, M
 
 
 def solve_diagonal_sylvester(diagonal: Matrix, gram: Matrix, right: Matrix) -> Matrix:
-    """Solve ``diag(diagonal) A + A gram = right`` for A.
+    """Solve ``diag(diagonal) A + A gram = right`` for A, with a non-negative diagonal.
 
     With ``gram = Q diag(l) Q'`` the columns of ``A Q`` decouple:
     ``A = ((right Q) / (diagonal_k + l_r)) Q'``.
 
-    Parameters
-    ----------
-    diagonal : ndarray of shape (k,)
-        Entries of the left matrix, not negative.
-    gram : ndarray of shape (r, r)
-        Symmetric positive semi-definite right matrix.
-    right : ndarray of shape (k, r)
-        Right side.
-
-    Returns
-    -------
-    ndarray of shape (k, r)
-        The solution A.
-
     Examples
     --------
-    >>> import numpy as np
     >>> solve_diagonal_sylvester(np.array([1.0, 3.0]), np.eye(1), np.array([[2.0], [2.0]]))
     array([[1. ],
            [0.5]])
@@ -148,8 +99,7 @@ def solve_diagonal_sylvester(diagonal: Matrix, gram: Matrix, right: Matrix) -> M
     eigenvalues, vectors = np.linalg.eigh(gram)
     scale = diagonal[:, None] + np.maximum(eigenvalues, 0.0)
     rotated = right @ vectors
-    # with nothing on the diagonal, directions that are but rounding have no solution
+    # directions that are rounding error have no solution where the diagonal is zero
     rounding = eigenvalues.size * np.finfo(eigenvalues.dtype).eps * max(eigenvalues[-1], 0.0)
-    solvable = scale > rounding
-    solution: Matrix = np.divide(rotated, scale, where=solvable, out=np.zeros_like(rotated))
+    solution: Matrix = np.divide(rotated, scale, where=scale > rounding, out=np.zeros_like(rotated))
     return np.asarray(solution @ vectors.T)

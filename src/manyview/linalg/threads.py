@@ -1,4 +1,4 @@
-"""How many threads BLAS and OpenMP have while other threads do the work."""
+"""Limits on the threads of BLAS and OpenMP while other threads do the work."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ __all__ = ["blas_threads", "limited_blas", "limited_threads"]
 
 
 class _Limit:
-    """BLAS's limit in this process, which the first who asks sets and the last who leaves lifts.
+    """The limit of BLAS in this process: the first user sets it and the last one lifts it.
 
-    Each to set back what it found would leave the limit of another behind where calls overlap.
+    If every user restored what it found, overlapping calls would leave a limit behind.
     """
 
     def __init__(self) -> None:
-        self.forget()
+        self.reset()
 
-    def forget(self) -> None:
-        """Begin anew, as in a process that was forked, whose parent's threads are not there."""
+    def reset(self) -> None:
+        """Forget all users, as in a forked process, which does not have its parent's threads."""
         self._lock = Lock()
         self._held: Any = None
         self._users = 0
@@ -35,33 +35,32 @@ class _Limit:
     def enter(self, threads: int) -> None:
         with self._lock:
             if self._users == 0:
-                found = _pools().select(user_api="blas")
-                self._before = _most_of_blas(found)
-                self._held = found.limit(limits=threads)
+                pools = _pools().select(user_api="blas")
+                self._before = _most_threads(pools)
+                self._held = pools.limit(limits=threads)
             self._users += 1
 
     def leave(self) -> None:
         with self._lock:
             self._users -= 1
             if self._users == 0:
-                _disown()
+                _release_openblas()
                 self._held.restore_original_limits()
-                _disown()
+                _release_openblas()
 
-    def without(self) -> int:
-        """Return how many threads BLAS has where the limit is lifted."""
+    def threads_without(self) -> int:
         with self._lock:
-            return self._before if self._users else _most_of_blas(_pools())
+            return self._before if self._users else _most_threads(_pools())
 
 
 _LIMIT = _Limit()
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_LIMIT.forget)
+    os.register_at_fork(after_in_child=_LIMIT.reset)
 
 
 @contextmanager
 def limited_blas(threads: int) -> Iterator[None]:
-    """Hold BLAS to some threads; calls that overlap share the limit of the first."""
+    """Limit the threads of BLAS; overlapping calls share the limit of the first."""
     _LIMIT.enter(threads)
     try:
         yield
@@ -71,20 +70,20 @@ def limited_blas(threads: int) -> Iterator[None]:
 
 @contextmanager
 def limited_threads(threads: int) -> Iterator[None]:
-    """Hold BLAS to some threads, and OpenMP as far as it is called from this thread."""
+    """Limit the threads of BLAS, and those of OpenMP for calls from this thread."""
     openmp = _pools().select(user_api="openmp")
     with limited_blas(threads), openmp.limit(limits=threads):
         yield
 
 
 def blas_threads() -> int:
-    """Return how many threads BLAS would use, as the caller and the environment have it."""
-    return _LIMIT.without()
+    """Return the number of BLAS threads that the caller and the environment allow."""
+    return _LIMIT.threads_without()
 
 
 def _pools() -> ThreadpoolController:
-    """Return the pools of threads in this process; looking for them takes milliseconds."""
-    return _pools_of(len(sys.modules))  # a library comes with a module
+    """Return the thread pools of this process. Finding them takes milliseconds."""
+    return _pools_of(len(sys.modules))  # a new library comes with a new module
 
 
 @lru_cache(maxsize=1)
@@ -92,14 +91,14 @@ def _pools_of(n_modules: int) -> ThreadpoolController:
     return ThreadpoolController()
 
 
-def _most_of_blas(found: ThreadpoolController) -> int:
-    pools = (pool for pool in found.info() if pool["user_api"] == "blas")
-    return max((int(pool["num_threads"]) for pool in pools), default=1)
+def _most_threads(pools: ThreadpoolController) -> int:
+    blas = (pool for pool in pools.info() if pool["user_api"] == "blas")
+    return max((int(pool["num_threads"]) for pool in blas), default=1)
 
 
-def _disown() -> None:
-    """Let any thread set OpenBLAS: since 3.8 threadpoolctl heeds the one that did so first only."""
-    blas = getattr(threadpoolctl, "OpenBLASController", None)
-    clear = getattr(blas, "clear_controlling_thread", None)
+def _release_openblas() -> None:
+    """Let any thread set OpenBLAS: since 3.8 threadpoolctl only obeys the first thread that did."""
+    controller = getattr(threadpoolctl, "OpenBLASController", None)
+    clear = getattr(controller, "clear_controlling_thread", None)
     if clear is not None:
         clear(force=True)

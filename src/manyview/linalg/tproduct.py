@@ -1,7 +1,7 @@
-"""The t-product of tensors: matrix products of slices after a Fourier transform across them.
+"""The t-product of tensors: matrix products of slices after a Fourier transform across slices.
 
-A tensor is an array of shape (V, n, m), slices first. Its transform is kept as the list of slices
-0 to V // 2, of which the others are the conjugates; slices that are their own conjugate are real.
+A tensor is an array of shape (V, n, m), slices first. Its transform is the list of slices 0 to
+V // 2; the others are conjugates of these. Slices that are their own conjugate are real.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Slice = npt.NDArray[Any]
 
 def to_fourier(tensor: Tensor) -> list[Slice]:
     """Return the slices 0 to V // 2 of the Fourier transform across slices."""
-    # one and two slices are real throughout: no need of complex copies
+    # transforms of one and two slices are real, and need no complex copy
     if tensor.shape[0] == 1:
         return [np.array(tensor[0])]
     if tensor.shape[0] == 2:
         return [tensor[0] + tensor[1], tensor[0] - tensor[1]]
-    transformed = scipy.fft.rfft(tensor, axis=0)  # numpy's need not keep single precision
+    transformed = scipy.fft.rfft(tensor, axis=0)  # numpy.fft may not keep single precision
     counts = slice_multiplicity(tensor.shape[0])
     return [
         np.ascontiguousarray(part.real) if count == 1 else part
@@ -42,7 +42,7 @@ def to_fourier(tensor: Tensor) -> list[Slice]:
 
 
 def from_fourier(slices: Sequence[Slice], depth: int) -> Tensor:
-    """Return the tensor of `depth` slices of which `slices` is the transform."""
+    """Return the tensor of `depth` slices whose transform is `slices`."""
     tensor: Tensor
     if depth == 1:
         return np.array(slices[0])[None]
@@ -55,28 +55,15 @@ def from_fourier(slices: Sequence[Slice], depth: int) -> Tensor:
 
 
 def slice_multiplicity(depth: int) -> list[int]:
-    """Return how many slices each of 0 to V // 2 stands for: 1 if it is its own conjugate."""
+    """Return 1 for each transformed slice that is its own conjugate, 2 for the others."""
     return [1 if 2 * k % depth == 0 else 2 for k in range(depth // 2 + 1)]
 
 
 def t_product(left: Tensor, right: Tensor) -> Tensor:
-    """Return the t-product, slice k of which is ``sum_j left[j] @ right[(k - j) mod V]``.
-
-    Parameters
-    ----------
-    left : ndarray of shape (V, n, p)
-        Tensor.
-    right : ndarray of shape (V, p, m)
-        Tensor.
-
-    Returns
-    -------
-    ndarray of shape (V, n, m)
-        Product.
+    """Return the t-product, whose slice k is ``sum_j left[j] @ right[(k - j) mod V]``.
 
     Examples
     --------
-    >>> import numpy as np
     >>> shift = np.array([[[0.0]], [[1.0]]])
     >>> t_product(shift, np.array([[[5.0]], [[7.0]]])).ravel()
     array([7., 5.])
@@ -88,25 +75,10 @@ def t_product(left: Tensor, right: Tensor) -> Tensor:
 def threshold_singular_values(matrix: Slice, by: float) -> tuple[Slice, float]:
     """Return a matrix with every singular value lowered by `by`, down to 0, and their sum.
 
-    Parameters
-    ----------
-    matrix : ndarray of shape (n, m)
-        Real or complex.
-    by : float
-        How much to take off, not negative.
-
-    Returns
-    -------
-    lowered : ndarray of shape (n, m)
-        The matrix nearest to `matrix` with the sum of its singular values penalised.
-    nuclear : float
-        Sum of the singular values of `lowered`.
-
-    Notes
-    -----
-    Through the eigenvalues above ``by^2`` of ``M^H M``. Their rounding is that of the largest
-    one: for `by` below 1e-5 of it, and where the eigenvalues are not found, an SVD that does not
-    square is taken. In single precision `by` should be above 1e-2 of it.
+    This is the proximal operator of the nuclear norm. It uses the eigenvalues of ``M^H M`` above
+    ``by^2``, whose rounding error is that of the largest one. Therefore an SVD takes over for `by`
+    below 1e-5 of the norm, and where the eigensolver fails. In single precision `by` should be
+    above 1e-2 of the norm.
     """
     if not np.isfinite(matrix).all():
         raise ValueError("the matrix holds NaN or infinity; expected finite numbers")

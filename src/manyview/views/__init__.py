@@ -1,8 +1,11 @@
-"""What a set of views is, and how a list, a dict or DataFrames become one.
+"""Validated views of the same samples.
 
-Every view that a user hands over passes :func:`as_views`; nothing behind it checks data again.
+All data that users pass go through :func:`as_views`, which reads every view once and rejects what
+cannot be clustered. Code behind it relies on finite numbers, equal numbers of rows and valid
+sparse arrays without checking again.
 """
 
+from manyview.views.align import align_to
 from manyview.views.checks import (
     check_n_clusters,
     check_same_views,
@@ -18,6 +21,7 @@ from manyview.views.missing import check_shared_samples
 __all__ = [
     "Array",
     "Views",
+    "align_to",
     "as_views",
     "check_n_clusters",
     "check_same_views",

@@ -1,29 +1,147 @@
-"""Alignment of samples by row and of features by name."""
+"""Alignment of samples by position and of views and features by name."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.views.container import Array
+from manyview.exceptions import warn_user
+from manyview.views.checks import check_same_views
+from manyview.views.container import Array, Views, listed
 
-__all__ = ["placed_rows"]
+__all__ = ["align_to", "placed_rows"]
+
+Names = npt.NDArray[np.str_]
 
 
-def placed_rows(array: Any, at: npt.NDArray[np.integer[Any]], n_samples: int) -> Array:
-    """Put the rows of a view where their samples are; those of other samples are zero.
+def align_to(
+    views: Views,
+    *,
+    names: Sequence[str],
+    n_features: Sequence[int],
+    feature_names: Sequence[Names | None],
+    sample_ids: Names | None = None,
+) -> Views:
+    """Bring views and features into the order of a fit, by their names.
+
+    Data for prediction often come with columns in another order, with features that the fit did
+    not have, or without one of the views. Unknown views and features are ignored and views that
+    are absent are missing for every sample, both with a warning. Views without names are taken by
+    position.
 
     Parameters
     ----------
-    array : ndarray or sparse array of shape (len(at), n_features)
-        The view.
-    at : ndarray of int
-        Place of each row.
-    n_samples : int
-        Number of all samples.
+    views : Views
+        Views of NumPy or SciPy arrays; see :func:`manyview.as_views`.
+    names : sequence of str
+        Names of the views of the fit, an estimator's ``view_names_``.
+    n_features : sequence of int
+        Number of features of each view of the fit, ``n_features_in_``.
+    feature_names : sequence of ndarray of str or None
+        Names of the features of each view of the fit, ``feature_names_in_``.
+    sample_ids : ndarray of str of shape (n_samples,), optional
+        Names of the samples, for errors.
+
+    Returns
+    -------
+    Views
+        The views of the fit, with its features in its order.
+
+    Raises
+    ------
+    ValueError
+        If a view does not have all features of the fit, or a sample has none of the views.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from manyview import as_views
+    >>> frame = pd.DataFrame({"b": [1.0, 2.0], "a": [3.0, 5.0]})
+    >>> known = [np.array(["a", "b"])]
+    >>> aligned = align_to(
+    ...     as_views({"text": frame}), names=["text"], n_features=[2], feature_names=known
+    ... )
+    >>> aligned["text"].tolist()
+    [[3.0, 1.0], [5.0, 2.0]]
+    """
+    if views.place != "numpy":
+        raise TypeError(f"align_to needs NumPy or SciPy arrays; received views of {views.place}")
+    if not views.named and len(views) == len(names):
+        views = replace(views, names=tuple(names))
+    elif not views.named or not set(views.names) & set(names):
+        return check_same_views(  # raises
+            views, names=names, n_features=n_features, feature_names=feature_names
+        )
+    if unknown := [name for name in views.names if name not in names]:
+        warn_user(f"the fit had no view named {listed(unknown)}; ignored")
+    arrays: list[Array] = []
+    aligned_names: list[Names | None] = []
+    present = np.ones((views.n_samples, len(names)), dtype=np.bool_)
+    for v, (name, known) in enumerate(zip(names, feature_names, strict=True)):
+        if name not in views.names:
+            warn_user(f"view {name!r} is absent; it is treated as missing for every sample")
+            arrays.append(sp.csr_array((views.n_samples, n_features[v]), dtype=views.dtype))
+            aligned_names.append(known)
+            present[:, v] = False
+            continue
+        at = views.index(name)
+        array, given = views.arrays[at], views.feature_names[at]
+        if given is not None and known is not None and not np.array_equal(given, known):
+            array, given = array[:, _feature_order(name, given, known)], known
+        arrays.append(array)
+        aligned_names.append(given)
+        if views.present is not None:
+            present[:, v] = views.present[:, at]
+    without = np.flatnonzero(~present.any(axis=1))
+    if without.size:
+        shown = without.astype(np.str_) if sample_ids is None else sample_ids[without]
+        raise ValueError(
+            f"{without.size} samples ({listed(shown, 3)}) have none of the views of the fit "
+            f"({listed(names)}); drop them"
+        )
+    return replace(
+        views,
+        arrays=tuple(arrays),
+        names=tuple(names),
+        feature_names=tuple(aligned_names),
+        present=None if present.all() else present,
+        ranges=None,
+    )
+
+
+def _feature_order(view: str, given: Names, known: Names) -> npt.NDArray[np.intp]:
+    """Return the columns of the features of the fit."""
+    for names in (given, known):
+        name, times = Counter(names.tolist()).most_common(1)[0]
+        if times > 1:
+            raise ValueError(
+                f"view {view!r}: {times} features are named {name!r}, so they cannot be aligned by "
+                "name; expected the features of fit, in their order"
+            )
+    columns = {name: d for d, name in enumerate(given.tolist())}
+    if absent := [name for name in known.tolist() if name not in columns]:
+        raise ValueError(
+            f"view {view!r} lacks {len(absent)} of the {len(known)} features of the fit "
+            f"({listed(absent, 3)})"
+        )
+    wanted = set(known.tolist())
+    if unknown := [name for name in columns if name not in wanted]:
+        warn_user(
+            f"view {view!r} has {len(unknown)} features that the fit did not have "
+            f"({listed(unknown, 3)}); ignored"
+        )
+    return np.array([columns[name] for name in known.tolist()], dtype=np.intp)
+
+
+def placed_rows(array: Any, at: npt.NDArray[np.integer[Any]], n_samples: int) -> Array:
+    """Return a view of all `n_samples` with row i of `array` at ``at[i]`` and zeros elsewhere.
 
     Examples
     --------
@@ -33,7 +151,7 @@ def placed_rows(array: Any, at: npt.NDArray[np.integer[Any]], n_samples: int) ->
     if len(at) == n_samples and (at == np.arange(n_samples)).all():
         return sp.csr_array(array) if sp.issparse(array) else array
     if sp.issparse(array):
-        # one more row, an empty one, for the samples that are not here
+        # samples without the view take an empty last row
         longer = sp.vstack([array, sp.csr_array((1, array.shape[1]), dtype=array.dtype)], "csr")
         source = np.full(n_samples, array.shape[0])
         source[at] = np.arange(len(at))

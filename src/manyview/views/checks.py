@@ -1,4 +1,8 @@
-"""Validation of views: shapes, types, finite values, repeated samples."""
+"""Validation of views, and warnings about views that cannot help a clustering.
+
+:func:`manyview.views.as_views` reads every view once. It rejects entries that are not finite and
+keeps the smallest and the largest entry, which the checks of a fit use again.
+"""
 
 from __future__ import annotations
 
@@ -13,32 +17,43 @@ import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
 from manyview.exceptions import ViewWarning, warn_user
-from manyview.views.backends import is_dense_tensor, place_of, tensor_not_finite, value_range
+from manyview.views.backends import first_nonfinite, is_dense_tensor, place_of, value_range
 from manyview.views.container import Array, Views, listed
 
 __all__ = [
     "ROUNDING_OF_MEAN",
     "check_compressed",
+    "check_finite",
     "check_indexes",
     "check_n_clusters",
     "check_rows",
     "check_same_views",
     "check_scale",
-    "check_values",
     "has_equal_rows",
     "position",
     "size_within_range",
     "warn_of_few_distinct",
-    "warn_of_numbers",
     "warn_of_single_features",
+    "warn_of_view",
 ]
+
+ROUNDING_OF_MEAN = 1e-11
+"""A feature whose deviation is below this part of its mean is constant but for rounding."""
+
+_CHECK_BYTES = 1 << 24  # rows that are compared at a time
+
+_FEWEST_NUMBERED = 10  # with fewer samples, consecutive numbers may well be measurements
+_MOST_NUMBERED = 3  # with more such features in a view, they are ranks rather than indexes
+
+
+# Shapes and names
 
 
 def check_compressed(array: Any) -> None:
-    """Raise ValueError where a CSR or CSC array points outside itself.
+    """Raise ValueError if a CSR or CSC array points outside itself.
 
-    SciPy's compiled code follows indices unchecked, so that a damaged file, or a map of one that is
-    not written whole, could read and write memory that is not the array's.
+    SciPy's compiled code follows indices unchecked: those of a damaged file, or of a memory map of
+    a file that is still being written, could read and write memory outside the array.
 
     Examples
     --------
@@ -48,27 +63,53 @@ def check_compressed(array: Any) -> None:
     ...
     ValueError: indices must be < 3
     """
-    # check_format looks no further than the last pointer when that one says that nothing is stored
+    # check_format compares nothing more if the last pointer says that nothing is stored
     if (np.diff(array.indptr) < 0).any():
         raise ValueError("the pointers to the rows or columns of a sparse array decrease")
     array.check_format(full_check=True)
 
 
-ROUNDING_OF_MEAN = 1e-11
-"""Part of a feature's mean below which its deviation is rounding: the feature is constant."""
+def check_rows(views: Views) -> None:
+    """Raise unless all views have the same number of rows, at least one."""
+    first = views.n_samples
+    for name, array in zip(views.names, views.arrays, strict=True):
+        if array.shape[0] != first:
+            raise ValueError(
+                f"view {name!r} has {array.shape[0]} rows, view {views.names[0]!r} has {first}; "
+                "all views must have the same samples"
+            )
+    if first == 0:
+        raise ValueError(f"view {views.names[0]!r} has no rows; expected at least one sample")
 
-_CHECK_BYTES = 1 << 24
-_FEWEST_NUMBERED = 10  # samples, of which one would call a feature from 1 to 10 their number
-_MOST_NUMBERED = 3  # features that do so, as several indexes may
+
+def check_indexes(indexes: list[tuple[str, Any]], what: str = "views ") -> None:
+    """Raise unless all of the named pandas indexes of one length hold the same."""
+    for name, index in indexes[1:]:
+        first_name, first = indexes[0]
+        if len(index) != len(first) or index.equals(first):
+            continue
+        # indexes of different types may hold the same; NaN agrees with NaN
+        pairs = zip(list(first), list(index), strict=True)
+        unequal = (n for n, (a, b) in enumerate(pairs) if not (a == b or (a != a and b != b)))
+        if (n := next(unequal, None)) is not None:
+            one, other = (
+                value.item() if isinstance(value, np.generic) else value
+                for value in (first[n], index[n])
+            )
+            raise ValueError(
+                f"{what}{first_name!r} and {name!r} have different indexes: row {n} is {one!r} in "
+                f"{first_name!r} and {other!r} in {name!r}; align them first, for example with "
+                "DataFrame.reindex"
+            )
 
 
 def check_n_clusters(n_clusters: int, views: Views) -> None:
-    """Raise unless ``n_clusters`` clusters can be made of the samples at hand."""
-    if isinstance(n_clusters, bool):  # an integer to Python, and to scikit-learn's own check
-        raise ValueError(f"n_clusters={n_clusters}; expected a whole number of at least 1")
+    """Raise unless the samples can form `n_clusters` clusters."""
+    if isinstance(n_clusters, bool):  # which scikit-learn takes for an integer
+        raise ValueError(f"n_clusters={n_clusters}; expected an integer of at least 1")
     if n_clusters > views.n_samples:
         raise ValueError(
-            f"n_clusters={n_clusters} is more than the {views.n_samples} samples received: "
+            f"n_clusters={n_clusters} is more than the {views.n_samples} samples received; "
             "every cluster needs at least one sample"
         )
 
@@ -80,9 +121,9 @@ def check_same_views(
     n_features: Sequence[int],
     feature_names: Sequence[npt.NDArray[np.str_] | None],
 ) -> Views:
-    """Return `views` in the order of those that fit saw, or raise where they differ.
+    """Return `views` in the order of fit; raise if views or features differ from those of fit.
 
-    A dict may list its views in any order; views without names are taken by position.
+    Named views may come in any order; views without names are taken by position.
     """
     names = tuple(names)
     if len(views) != len(names):
@@ -100,6 +141,7 @@ def check_same_views(
             names=names,
             feature_names=tuple(views.feature_names[v] for v in order),
             present=None if views.present is None else views.present[:, order],
+            ranges=None if views.ranges is None else tuple(views.ranges[v] for v in order),
         )
     for v, name in enumerate(names):
         if views.n_features[v] != n_features[v]:
@@ -110,194 +152,61 @@ def check_same_views(
         if new is not None and old is not None and not np.array_equal(new, old):
             d = int(np.flatnonzero(new != old)[0])
             raise ValueError(
-                f"view {name!r}: feature {d} is named {str(new[d])!r}, fit saw {str(old[d])!r}: "
-                "features must come in the order of fit"
+                f"view {name!r}: feature {d} is named {str(new[d])!r}, fit saw {str(old[d])!r}; "
+                "features must be in the order of fit (manyview.views.align_to sorts them)"
             )
     return views
 
 
-def check_rows(views: Views) -> None:
-    """Raise unless all views have the same number of rows, at least one."""
-    first = views.arrays[0].shape[0]
-    for name, array in zip(views.names, views.arrays, strict=True):
-        if array.shape[0] != first:
-            raise ValueError(
-                f"view {name!r} has {array.shape[0]} rows, view {views.names[0]!r} has {first}: "
-                "views describe the same samples, row by row"
-            )
-    if first == 0:
-        raise ValueError(f"view {views.names[0]!r} has no rows; expected at least one sample")
+# Values
 
 
-def _plain(value: Any) -> Any:
-    """Return a scalar of NumPy's as one of Python's, which is shown without its type."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def check_indexes(indexes: list[tuple[str, Any]], what: str = "views ") -> None:
-    """Raise unless the views, or `what` else has an index as DataFrames do, have the same one."""
-    for name, index in indexes[1:]:
-        first_name, first = indexes[0]
-        if len(index) != len(first) or index.equals(first):
-            continue
-        # the types of indexes may differ where what they hold does not
-        pairs = zip(list(index), list(first), strict=True)
-        different = (n for n, (a, b) in enumerate(pairs) if not (a == b or (a != a and b != b)))
-        n = next(different, None)
-        if n is None:
-            continue
-        raise ValueError(
-            f"{what}{first_name!r} and {name!r} have different indexes: row {n} is "
-            f"{_plain(first[n])!r} in {first_name!r} and {_plain(index[n])!r} in {name!r}; "
-            "align them first, for example with DataFrame.reindex"
-        )
-
-
-def check_values(
+def check_finite(
     name: str,
     array: Array,
     features: npt.NDArray[np.str_] | None,
-    here: npt.NDArray[np.bool_] | None = None,
-    *,
-    warn: bool,
+    bounds: tuple[float, float],
 ) -> None:
-    """Refuse NaN and infinity, and, if asked to, warn of a view that carries nothing.
-
-    Parameters
-    ----------
-    name : str
-        Of the view.
-    array : array
-        The view.
-    features : ndarray of str, or None
-        Names of its features.
-    here : ndarray of bool, optional
-        Which samples have the view; by default all.
-    warn : bool
-        Whether to warn.
-    """
-    low, high = _whole_range(array)
-    if not np.isfinite([low, high]).all():
-        at, value = (None, low + high) if place_of(array) == "dask" else _first_not_finite(array)
-        shown = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
-        where = "" if at is None else f" at {position(at, features)}"
-        way_out = (
-            ": fill or leave out what is missing. That samples lack a whole view is said by "
+    """Raise if a view, whose smallest and largest entries are `bounds`, holds NaN or infinity."""
+    if np.isfinite(bounds).all():
+        return
+    value, where = sum(bounds), ""
+    if place_of(array) != "dask":
+        at, value = first_nonfinite(array)
+        where = f" at {position(at, features)}"
+    shown = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
+    message = f"view {name!r} holds {shown}{where}; expected finite numbers"
+    if np.isnan(value):
+        message += (
+            ": impute or drop what is missing. If samples lack the whole view, pass "
             "as_views(..., present=...)"
         )
-        raise ValueError(
-            f"view {name!r} holds {shown}{where}; expected finite numbers"
-            + (way_out if np.isnan(value) else "")
-        )
-    count = array.shape[0] if here is None else int(here.sum())
-    if warn and count > 1 and (low == high or has_equal_rows(array, here)):
-        warn_user(f"every sample of view {name!r} is the same: it carries nothing", ViewWarning)
+    raise ValueError(message)
 
 
-def warn_of_numbers(
-    name: str,
-    array: Array,
-    features: npt.NDArray[np.str_] | None,
-    here: npt.NDArray[np.bool_] | None = None,
-) -> None:
-    """Warn of a feature that numbers the samples, in whichever order, as an index in a table does.
-
-    Of arrays in this process only, and not of sparse ones, where nobody would put it. Parameters
-    are those of :func:`check_values`.
-    """
-    if place_of(array) != "numpy" or sp.issparse(array):
-        return
-    n, likely = array.shape[0], np.arange(array.shape[1])
-    there = None if here is None else np.flatnonzero(here)
-    if (n if there is None else there.size) < _FEWEST_NUMBERED:
-        return
-
-    def some(rows: int | None, columns: Any) -> Array:
-        if there is None:
-            return array[:rows][:, columns]
-        return array[np.ix_(there[:rows], columns)]
-
-    # whole numbers that all differ and are not far apart: in ever more rows, of ever fewer features
-    for rows in (100, 1_000, 10_000, None):
-        if rows is None and likely.size > _MOST_NUMBERED:
-            return  # ranks, rather than an index
-        held = np.sort(some(rows, likely), axis=0)
-        differ = (np.floor(held) == held).all(axis=0) & (held[1:] > held[:-1]).all(axis=0)
-        likely = likely[differ & (held[-1] - held[0].astype(np.float64) < n)]
-    for d in likely:
-        shown = str(d) if features is None else repr(str(features[d]))
-        column = some(None, [d])
-        least, most = int(column.min()), int(column.max())
-        warn_user(
-            f"view {name!r}: feature {shown} numbers the samples, {least} to {most}; "
-            "leave it out unless it was measured: clusters may follow it",
-            ViewWarning,
-        )
-
-
-def _whole_range(array: Array) -> tuple[float, float]:
-    if sp.issparse(array) or place_of(array) != "numpy":
-        return value_range(array)
-    low, high = np.inf, -np.inf
-    step = max(1, _CHECK_BYTES // max(1, array[:1].nbytes))
-    for begin in range(0, array.shape[0], step):  # a view on disk is read a part at a time
-        bounds = value_range(array[begin : begin + step])
-        if not np.isfinite(bounds).all():
-            return bounds
-        low, high = min(low, bounds[0]), max(high, bounds[1])
-    return low, high
-
-
-def has_equal_rows(array: Array, here: npt.NDArray[np.bool_] | None = None) -> bool:
-    """Return whether every row of a view is the same, where a look at all of them is cheap.
-
-    It is so for arrays in this process and dense tensors; for others it is taken that they differ.
-
-    Parameters
-    ----------
-    array : array
-        The view.
-    here : ndarray of bool, optional
-        Which samples have it; by default all.
-    """
-    place = place_of(array)
-    if place == "dask" or (place == "torch" and not is_dense_tensor(array)):
-        return False
-    there = None if here is None else np.flatnonzero(here)
-    count = array.shape[0] if there is None else there.size
-
-    def rows(begin: int, end: int) -> Array:
-        return array[begin:end] if there is None else array[there[begin:end]]
-
-    if count < 2:
-        return True
-    # rows differ early or, if at all, late
-    if sp.issparse(array):
-        step = max(1, int(_CHECK_BYTES * array.shape[0] / max(1, 48 * array.nnz)))
-        # a maximum over rows makes copies: a part at a time, each with a row of the one before
-        parts = ((0, 2), *((begin, begin + step + 1) for begin in range(0, count, step)))
-        return all(
-            bool((part.max(axis=0) != part.min(axis=0)).nnz == 0)
-            for part in (rows(*bounds) for bounds in parts)
-        )
-    step, first = max(1, _CHECK_BYTES // max(1, array[:1].nbytes)), rows(0, 1)
-    parts = ((0, 2), *((begin, begin + step) for begin in range(0, count, step)))
-    return all(bool((rows(*bounds) == first).all()) for bounds in parts)
+def position(at: tuple[int, ...], features: npt.NDArray[np.str_] | None = None) -> str:
+    """Return a position in an array, for a message."""
+    if len(at) != 2:
+        return f"position {at}"
+    column = str(at[1]) if features is None else repr(str(features[at[1]]))
+    return f"row {at[0]}, column {column}"
 
 
 def check_scale(views: Views, normalize: str | None) -> None:
-    """Raise if products of the views, as they will be scaled, leave the range of their precision.
+    """Raise if products of the scaled views overflow or underflow their precision.
 
-    Unit rows can be of almost any scale; standardised columns of any whose squares can be written
-    down; views that are left as they are also need room for the products across all of them.
+    With unit rows, entries may have almost any size. With standardised columns, their squares must
+    be representable; without scaling, the products across all views.
     """
     largest = float(np.finfo(views.dtype).max)
-    power = _room(views, normalize)
-    for name, array in zip(views.names, views.arrays, strict=True):
-        low, high = _whole_range(array)
-        peak = max(abs(low), abs(high))
+    power = _power_of_largest(views, normalize)
+    ranges = views.ranges or tuple(map(value_range, views.arrays))
+    for name, array, (low, high) in zip(views.names, views.arrays, ranges, strict=True):
         if not np.isfinite(low + high):
-            raise ValueError(f"view {name!r} has entries that are not finite, put in since a check")
+            raise ValueError(
+                f"view {name!r} has entries that are not finite; they were changed after as_views"
+            )
+        peak = max(abs(low), abs(high))
         too_large = peak * np.sqrt(array.shape[1]) > largest**power
         too_small = normalize is not None and 0.0 < peak < largest**-power
         if too_large or too_small:
@@ -308,111 +217,174 @@ def check_scale(views: Views, normalize: str | None) -> None:
             )
 
 
+def size_within_range(views: Views, v: int) -> float:
+    """Return the size of entries of a view that :func:`check_scale` accepts in any scaling."""
+    largest = float(np.finfo(views.dtype).max)
+    return float(largest ** _power_of_largest(views, None) / np.sqrt(views.n_features[v]))
+
+
+def _power_of_largest(views: Views, normalize: str | None) -> float:
+    """Return the power of the largest representable number that entries may reach."""
+    return {"rows": 0.8, "columns": 0.4}.get(str(normalize), 0.4 / len(views))
+
+
+# Warnings
+
+
+def warn_of_view(
+    name: str,
+    array: Array,
+    features: npt.NDArray[np.str_] | None,
+    bounds: tuple[float, float],
+    here: npt.NDArray[np.bool_] | None,
+) -> None:
+    """Warn of a view without effect, and of features that number the samples.
+
+    `here` marks the samples that have the view; None stands for all.
+    """
+    count = array.shape[0] if here is None else int(here.sum())
+    if count == 0:
+        warn_user(f"no sample has view {name!r}; it does not affect the result", ViewWarning)
+    if count > 1 and (bounds[0] == bounds[1] or has_equal_rows(array, here)):
+        warn_user(f"view {name!r} is constant and does not affect the result", ViewWarning)
+    # nobody puts an index into a sparse array
+    if count >= _FEWEST_NUMBERED and place_of(array) == "numpy" and not sp.issparse(array):
+        _warn_of_numbers(name, array, features, here)
+
+
+def has_equal_rows(
+    array: Array,
+    here: npt.NDArray[np.bool_] | None = None,
+    *,
+    chunk_bytes: int = _CHECK_BYTES,
+) -> bool:
+    """Return whether all rows of a view are equal, or those of the samples that are `here`.
+
+    Reading stops at the first difference. False for Dask arrays and sparse tensors, whose rows are
+    expensive to compare.
+    """
+    place = place_of(array)
+    if place == "dask" or (place == "torch" and not is_dense_tensor(array)):
+        return False
+    rows = None if here is None else np.flatnonzero(here)
+    count = array.shape[0] if rows is None else rows.size
+    if count < 2:
+        return True
+    if sp.issparse(array):
+        return _has_equal_sparse_rows(array if rows is None else array[rows])
+
+    def part(begin: int, end: int) -> Array:
+        return array[begin:end] if rows is None else array[rows[begin:end]]
+
+    first = part(0, 1)
+    step = max(1, chunk_bytes // max(1, first.nbytes))
+    # rows that differ at all mostly differ at once
+    bounds = ((0, 2), *((begin, begin + step) for begin in range(0, count, step)))
+    return all(bool((part(begin, end) == first).all()) for begin, end in bounds)
+
+
+def _has_equal_sparse_rows(array: sp.csr_array) -> bool:
+    if not array.data.all():
+        array = array.copy()
+        array.eliminate_zeros()
+    width = int(array.indptr[1])
+    if (np.diff(array.indptr) != width).any():
+        return False
+    shape = (array.shape[0], width)
+    parts = (part[: array.nnz].reshape(shape) for part in (array.indices, array.data))
+    return all(bool((part == part[0]).all()) for part in parts)
+
+
+def _warn_of_numbers(
+    name: str,
+    array: Array,
+    features: npt.NDArray[np.str_] | None,
+    here: npt.NDArray[np.bool_] | None,
+) -> None:
+    """Warn of features that number the samples in any order, as the index of a table does."""
+    n, likely = array.shape[0], np.arange(array.shape[1])
+    rows = None if here is None else np.flatnonzero(here)
+
+    def first_rows(count: int | None, columns: Any) -> Array:
+        return array[:count][:, columns] if rows is None else array[np.ix_(rows[:count], columns)]
+
+    # distinct integers in a narrow range: in ever more rows, of ever fewer features
+    for count in (100, 1_000, 10_000, None):
+        if count is None and likely.size > _MOST_NUMBERED:
+            return
+        held = np.sort(first_rows(count, likely), axis=0)
+        distinct = (np.floor(held) == held).all(axis=0) & (held[1:] > held[:-1]).all(axis=0)
+        likely = likely[distinct & (held[-1] - held[0].astype(np.float64) < n)]
+    for d in likely:
+        shown = str(d) if features is None else repr(str(features[d]))
+        column = first_rows(None, [d])
+        warn_user(
+            f"view {name!r}: feature {shown} numbers the samples from {int(column.min())} to "
+            f"{int(column.max())}, as an index does; drop it unless it is a measurement",
+            ViewWarning,
+        )
+
+
 def warn_of_single_features(views: Views) -> None:
-    """Warn of views that are one feature of one sign, of which unit rows leave nothing."""
+    """Warn of views with a single feature of one sign, which become constant in unit rows."""
     for v, (name, array) in enumerate(zip(views.names, views.arrays, strict=True)):
         if array.shape[1] > 1 or array.shape[0] == 1:
             continue
         if views.present is not None and views.place == "numpy":  # not all tensors take indexes
-            array = array[views.present[:, v]]
-        low, high = _whole_range(array)
+            low, high = value_range(array[views.present[:, v]])
+        else:
+            low, high = value_range(array) if views.ranges is None else views.ranges[v]
         if low < high and (low > 0 or high < 0):
             warn_user(
-                f"view {name!r} is one feature of one sign: with normalize='rows' every sample of "
-                "it is the same, and it carries nothing; use normalize='columns'",
+                f"view {name!r} has a single feature, and all of its values have the same sign; "
+                "with normalize='rows' it is constant and does not affect the result; use "
+                "normalize='columns'",
                 ViewWarning,
             )
 
 
-def size_within_range(views: Views, v: int) -> float:
-    """Return the size of entries of a view that :func:`check_scale` lets pass in any scaling."""
-    largest = float(np.finfo(views.dtype).max)
-    return float(largest ** _room(views, None) / np.sqrt(views.n_features[v]))
+def warn_of_few_distinct(n_clusters: int, views: Views, *, chunk_bytes: int = _CHECK_BYTES) -> None:
+    """Warn if there are fewer distinct samples than clusters, for NumPy and SciPy arrays.
 
-
-def _room(views: Views, normalize: str | None) -> float:
-    """Return the power of the largest number that entries may reach."""
-    return {"rows": 0.8, "columns": 0.4}.get(str(normalize), 0.4 / len(views))
-
-
-def _first_not_finite(array: Array) -> tuple[tuple[int, ...], float]:
-    if place_of(array) == "torch":
-        return tensor_not_finite(array)
-    if sp.issparse(array):
-        at = int(np.flatnonzero(~np.isfinite(array.data))[0])
-        row = int(np.searchsorted(array.indptr, at, side="right")) - 1
-        return (row, int(array.indices[at])), float(array.data[at])
-    for row in range(array.shape[0]):
-        bad = np.flatnonzero(~np.isfinite(array[row]))
-        if bad.size:
-            return (row, int(bad[0])), float(array[row, bad[0]])
-    raise AssertionError("no such entry")
-
-
-def position(at: tuple[int, ...], features: npt.NDArray[np.str_] | None = None) -> str:
-    """Return a place in an array, for a message."""
-    if len(at) != 2:
-        return f"position {at}"
-    column = str(at[1]) if features is None else repr(str(features[at[1]]))
-    return f"row {at[0]}, column {column}"
-
-
-_READ_BYTES = 1 << 24
-
-
-def warn_of_few_distinct(n_clusters: int, views: Views) -> None:
-    """Warn of fewer distinct samples than clusters, which would have to split equal ones.
-
-    Of arrays in this process only.
+    Samples are read until `n_clusters` of them differ.
     """
     if views.place != "numpy":
         return
-    distinct = _count_distinct(views, n_clusters)
-    if distinct < n_clusters:
+    row_bytes = sum(
+        array.data.nbytes // views.n_samples if sp.issparse(array) else array[:1].nbytes
+        for array in views.arrays
+    )
+    most = max(1, chunk_bytes // max(1, row_bytes))
+    seen: set[int] = set()
+    begin = 0
+    while begin < views.n_samples and len(seen) < n_clusters:
+        end = begin + min(most, max(begin, n_clusters))
+        part = views.take(slice(begin, end))
+        keys = [_row_keys(array) for array in part.arrays]
+        if part.present is not None:
+            # the content of a row does not matter if its sample lacks the view
+            for v, here in enumerate(part.present.T):
+                keys[v] = [key if has else None for key, has in zip(keys[v], here, strict=True)]
+        seen.update(map(hash, zip(*keys, strict=True)))
+        begin = end
+    if len(seen) < n_clusters:
         warn_user(
-            f"n_clusters={n_clusters} is more than the {distinct} distinct sample(s) among "
-            f"{views.n_samples}: samples that are the same come into different clusters; expected "
-            f"n_clusters of at most {distinct}",
+            f"n_clusters={n_clusters} is more than the {len(seen)} distinct samples among "
+            f"{views.n_samples}, so equal samples are put into different clusters; expected "
+            f"n_clusters of at most {len(seen)}",
             ConvergenceWarning,
         )
 
 
-def _count_distinct(views: Views, enough: int) -> int:
-    """Return the number of samples that differ in some view; no more are read than are `enough`."""
-    per_row = sum(
-        array.data.nbytes // views.n_samples if sp.issparse(array) else array[:1].nbytes
-        for array in views.arrays
-    )
-    most = max(1, _READ_BYTES // max(1, per_row))
-    seen: set[int] = set()
-    begin = 0
-    while begin < views.n_samples and len(seen) < enough:
-        # of most data the very first rows differ
-        end = begin + min(most, max(begin, enough))
-        part = views.take(slice(begin, end))
-        seen.update(map(hash, zip(*_keys_of_views(part), strict=True)))
-        begin = end
-    return len(seen)
-
-
-def _keys_of_views(views: Views) -> list[list[Any]]:
-    keys = [_keys(array) for array in views.arrays]
-    if views.present is not None:
-        # what a row holds that lacks the view does not matter
-        for v, here in enumerate(views.present.T):
-            keys[v] = [key if there else None for key, there in zip(keys[v], here, strict=True)]
-    return keys
-
-
-def _keys(array: Array) -> list[Any]:
-    """Return of each row what equal ones share and others do not."""
+def _row_keys(array: Array) -> list[Any]:
+    """Return one hashable value per row, the same for equal rows only."""
     if sp.issparse(array):
         array = array.copy()
         array.eliminate_zeros()
         return [
-            array.indices[row].tobytes() + array.data[row].tobytes()
-            for row in (slice(*ends) for ends in pairwise(array.indptr))
+            array.indices[begin:end].tobytes() + array.data[begin:end].tobytes()
+            for begin, end in pairwise(array.indptr)
         ]
-    rows = np.ascontiguousarray(array + array.dtype.type(0))  # of two zeros with a sign each, one
+    rows = np.ascontiguousarray(array + array.dtype.type(0))  # turns -0 into 0
     keys: list[Any] = rows.view(np.dtype((np.void, rows[:1].nbytes))).ravel().tolist()
     return keys

@@ -1,10 +1,9 @@
-"""The class Views."""
+"""The class Views: several arrays that describe the same samples."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from operator import getitem
 from typing import Any, TypeAlias, overload
 
 import numpy as np
@@ -16,29 +15,32 @@ from manyview.views.backends import Place, dtype_of, place_of, tensor_rows
 __all__ = ["Array", "Views", "listed"]
 
 Array: TypeAlias = Any
-"""A dense NumPy array or SciPy CSR array with rows as samples, a torch tensor or a Dask array."""
+"""A dense NumPy array, SciPy CSR array, torch tensor or Dask array with samples as rows."""
 
 
 @dataclass(frozen=True, eq=False)
 class Views(Sequence[Array]):
-    """The same samples in several forms: one array a view, row ``n`` of each is sample ``n``.
+    """Several views of the same samples: row ``n`` of every array is sample ``n``.
 
-    A sequence of arrays that can also be indexed by name. Built by :func:`as_views`.
+    A sequence of arrays that can also be indexed by view name. Built by :func:`as_views`.
 
     Attributes
     ----------
-    arrays : tuple of ndarray or csr_array
-        One array of shape (n_samples, n_features) a view.
+    arrays : tuple of ndarray, csr_array, torch tensor or Dask array
+        One array of shape (n_samples, n_features) per view.
     names : tuple of str
         Names of the views, ``view0``, ``view1``, ... where the caller gave none.
     feature_names : tuple of ndarray of str or None
         Names of the features of each view, None where the caller gave none.
     present : ndarray of bool of shape (n_samples, n_views), or None
-        Which sample has which view; None means that every sample has every view.
+        True where a sample has a view; None if every sample has every view.
     named : bool
-        Whether the caller named the views.
+        True if the caller named the views.
     checked : bool
-        Whether :func:`as_views` has checked them.
+        True if :func:`as_views` has validated the arrays.
+    ranges : tuple of (float, float), or None
+        Smallest and largest entry of each view, where :func:`as_views` has just read them. They
+        are dropped when the views are passed to it again: arrays may have changed in place.
 
     Examples
     --------
@@ -55,6 +57,7 @@ class Views(Sequence[Array]):
     present: npt.NDArray[np.bool_] | None = None
     named: bool = False
     checked: bool = False
+    ranges: tuple[tuple[float, float], ...] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -68,27 +71,27 @@ class Views(Sequence[Array]):
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The precision in which these views are worked on: float32 unless a view needs more."""
+        """Precision of computations on these views: float32 unless a view needs more."""
         return np.result_type(np.float32, *(dtype_of(array) for array in self.arrays))
 
     @property
     def place(self) -> Place:
-        """Where the rows are: NumPy's memory, a torch device or a Dask collection."""
+        """Package that holds the arrays: ``"numpy"`` (and SciPy), ``"torch"`` or ``"dask"``."""
         return place_of(self.arrays[0])
 
     def take(self, rows: npt.ArrayLike | slice) -> Views:
-        """Return the views of some samples only.
+        """Return the views of some samples.
 
         Parameters
         ----------
         rows : int, slice, or array-like of int or bool
-            The samples: their numbers, in the order in which they are wanted, a slice, or a mask
-            with one entry per sample.
+            Indices of the samples, in the order wanted, a slice, or a mask with one entry per
+            sample.
 
         Returns
         -------
         Views
-            The same views of these samples, with names and ``present`` as before.
+            The same views of these samples.
 
         Examples
         --------
@@ -106,9 +109,11 @@ class Views(Sequence[Array]):
         present = None if self.present is None else self.present[index]
         if present is not None and present.all():
             present = None
-        taken = tensor_rows if self.place == "torch" else getitem
-        arrays = tuple(taken(array, index) for array in self.arrays)
-        return replace(self, arrays=arrays, present=present)
+        if self.place == "torch":
+            arrays = tuple(tensor_rows(array, index) for array in self.arrays)
+        else:
+            arrays = tuple(array[index] for array in self.arrays)
+        return replace(self, arrays=arrays, present=present, ranges=None)
 
     def __len__(self) -> int:
         return len(self.arrays)
@@ -128,29 +133,27 @@ class Views(Sequence[Array]):
         return self.arrays[key]
 
     def __contains__(self, key: object) -> bool:
-        if isinstance(key, str):
-            return key in self.names
-        return any(key is array for array in self.arrays)
+        return key in self.names if isinstance(key, str) else any(key is a for a in self.arrays)
 
     def index(self, value: Any, start: int = 0, stop: int | None = None) -> int:
-        """Return the place of a view.
+        """Return the position of a view.
 
         Parameters
         ----------
         value : str or array
-            The name of the view, or the array itself; an equal one is not the same.
+            Name of the view, or the array itself (not an equal one).
         start, stop : int, optional
-            Where to look, as in ``list.index``.
+            Positions to search, as in ``list.index``.
 
         Returns
         -------
         int
-            Its place, from 0.
+            Position of the view, counted from 0.
 
         Raises
         ------
         ValueError
-            If there is no such view; it lists those that there are.
+            If there is no such view.
 
         Examples
         --------
@@ -159,9 +162,9 @@ class Views(Sequence[Array]):
         >>> as_views({"text": np.eye(3), "image": np.eye(3)}).index("image")
         1
         """
-        for at in range(*slice(start, stop).indices(len(self))):
-            if value is self.arrays[at] or (isinstance(value, str) and value == self.names[at]):
-                return at
+        for v in range(*slice(start, stop).indices(len(self))):
+            if value is self.arrays[v] or (isinstance(value, str) and value == self.names[v]):
+                return v
         what = repr(value) if isinstance(value, str) else "such array"
         raise ValueError(f"no {what}; the views are {listed(self.names)}")
 
@@ -173,6 +176,7 @@ class Views(Sequence[Array]):
         return f"Views({self.n_samples} samples; {parts})"
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return names in quotes, for a message."""
-    return ", ".join(repr(name) for name in names)
+def listed(names: Sequence[str] | npt.NDArray[np.str_], most: int | None = None) -> str:
+    """Return names in quotes for a message, the first `most` of them if there are more."""
+    shown = [repr(str(name)) for name in names[:most]]
+    return ", ".join([*shown, "..."] if len(shown) < len(names) else shown)

@@ -1,14 +1,8 @@
-"""Conversion of arrays, data frames, AnnData and MuData to Views.
+"""Conversion of arrays, data frames, AnnData and MuData objects to Views.
 
-AnnData and MuData objects as views.
-
-They are known by what they have, so that neither package is needed: whoever has such an object at
-hand has imported it.
-
-From what a user calls views to Views.
-
-Dense arrays, memory-mapped ones too, are not copied; sparse ones become CSR, which costs a copy
-only when they are in another format.
+Dense arrays, memory-mapped ones included, are not copied. Sparse arrays become CSR, which copies
+those of another format. AnnData and MuData objects are recognised by their attributes, so neither
+package is required.
 """
 
 from __future__ import annotations
@@ -21,12 +15,10 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.exceptions import ViewWarning, warn_user
 from manyview.views.align import placed_rows
 from manyview.views.backends import (
     as_tensor_view,
-    blanked_collection,
-    blanked_tensor,
+    blank_rows,
     check_collection,
     dtype_of,
     place_of,
@@ -34,124 +26,18 @@ from manyview.views.backends import (
 )
 from manyview.views.checks import (
     check_compressed,
+    check_finite,
     check_indexes,
     check_rows,
-    check_values,
+    position,
     size_within_range,
-    warn_of_numbers,
+    warn_of_view,
 )
 from manyview.views.container import Array, Views, listed
-from manyview.views.frames import frame_columns, frame_values, is_frame, is_pandas, numbers_of
+from manyview.views.frames import as_numbers, first_non_number, frame_values, is_frame, is_pandas
 from manyview.views.missing import check_present, present_in_order
 
-__all__ = ["as_views", "first_index", "modalities_of", "rows_of_all", "unchecked_views"]
-
-
-_DASK_FRAME = "a Dask DataFrame; hand over its to_dask_array(lengths=True)"
-_BACKED = "on disk; hand over its to_memory()"
-_STORED = (
-    "of {} on disk, which would be read whole; hand it over as dask.array.{}(...), or read it "
-    "with [:] if it fits into memory"
-)
-
-# by the package of its type and the type's name, or any name
-_INSTEAD = {
-    ("dask", "DataFrame"): _DASK_FRAME,
-    ("dask_expr", "DataFrame"): _DASK_FRAME,
-    ("dask", "Delayed"): "a result that is not computed; use dask.array.from_delayed",
-    ("polars", "LazyFrame"): "a frame that is not computed; hand over its collect()",
-    ("pyarrow", ""): "of pyarrow; hand over its to_pandas()",
-    ("anndata", "CSRDataset"): _BACKED,
-    ("anndata", "CSCDataset"): _BACKED,
-    ("zarr", ""): _STORED.format("zarr", "from_zarr"),
-    ("h5py", ""): _STORED.format("h5py", "from_array"),
-}
-
-
-def refuse_others(name: str, item: Any) -> None:
-    """Raise TypeError for what is known to hold a view, and would not do as it is."""
-    kind = type(item)
-    root = kind.__module__.partition(".")[0]
-    told = _INSTEAD.get((root, kind.__name__.lstrip("_"))) or _INSTEAD.get((root, ""))
-    if told is not None:
-        raise TypeError(f"view {name!r} is {told}")
-
-
-# which NumPy would make numbers of
-def is_annotated(item: Any) -> bool:
-    """Return whether a view is an AnnData object: a matrix with names of rows and columns."""
-    # not whether it has X, which of a part of another is copied whenever it is asked for
-    return all(hasattr(item, name) for name in ("obs_names", "var_names", "isbacked"))
-
-
-def annotated_matrix(name: str, item: Any) -> tuple[Any, npt.NDArray[np.str_]]:
-    """Return the matrix ``X`` of an AnnData object and the names of its features."""
-    if item.isbacked:
-        raise TypeError(f"view {name!r} is on disk; bring it here first with .to_memory()")
-    if hasattr(item, "mod"):
-        raise TypeError(f"view {name!r} is a MuData object; hand it over by itself, or its .mod")
-    matrix = item.X
-    if matrix is None:
-        raise ValueError(f"view {name!r} has no X, the matrix that is taken of AnnData objects")
-    return matrix, np.asarray([str(feature) for feature in item.var_names], dtype=np.str_)
-
-
-def modalities_of(views: Any) -> Mapping[str, Any] | None:
-    """Return the AnnData objects of a MuData object by their names; None of anything else."""
-    modalities = getattr(views, "mod", None)
-    if not isinstance(modalities, Mapping) or not hasattr(views, "obs_names"):
-        return None
-    if getattr(views, "axis", 0) == 1:
-        raise ValueError(
-            f"received a MuData object with axis={views.axis}, whose modalities have features in "
-            "common; expected samples in common, axis=0"
-        )
-    return modalities
-
-
-def rows_of_all(
-    names: Sequence[str], arrays: Sequence[Any], indexes: Sequence[Any], everything: Any
-) -> tuple[list[Any], npt.NDArray[np.bool_] | None]:
-    """Bring views of some of the samples into the order of all; lacking rows are zero.
-
-    Parameters
-    ----------
-    names : sequence of str
-        Names of the views.
-    arrays : sequence of ndarray or sparse array
-        The views.
-    indexes : sequence of pandas Index
-        Names of the samples of each.
-    everything : pandas Index
-        Names of all samples.
-
-    Returns
-    -------
-    arrays : list of ndarray or sparse array
-    present : ndarray of bool of shape (n_samples, n_views), or None
-        Which sample has which view; None where every sample has every view.
-    """
-    for index in (*indexes, everything):
-        if not index.is_unique:
-            twice = index[index.duplicated()][0]
-            raise ValueError(f"{str(twice)!r} names several samples: use obs_names_make_unique()")
-    present = np.zeros((len(everything), len(arrays)), dtype=np.bool_)
-    placed = []
-    for v, (name, array, index) in enumerate(zip(names, arrays, indexes, strict=True)):
-        at = everything.get_indexer(index)
-        if (at < 0).any():
-            raise ValueError(
-                f"view {name!r} has a sample {str(index[at < 0][0])!r} that is not among those of "
-                "the MuData object: call its update() first"
-            )
-        present[at, v] = True
-        if place_of(array) != "numpy" and not np.array_equal(at, np.arange(len(everything))):
-            raise TypeError(
-                f"view {name!r} is of {place_of(array)}, and not of all samples in their order; "
-                "bring it to this process first"
-            )
-        placed.append(placed_rows(array, at, len(everything)))
-    return placed, None if present.all() else present
+__all__ = ["as_views", "first_index", "unchecked_views"]
 
 
 def as_views(
@@ -161,28 +47,29 @@ def as_views(
     min_samples: int = 1,
     warn: bool = True,
 ) -> Views:
-    """Check what the caller calls views and return them as :class:`Views`.
+    """Validate data and return them as :class:`Views`.
 
     Parameters
     ----------
     views : list, tuple or dict of array-likes, MuData, or Views
-        One 2-D array, SciPy sparse array, DataFrame of pandas or polars, or AnnData object (its
-        ``X``) a view, rows as samples. The keys of a dict name the views, the columns of a
-        DataFrame the features. Of a MuData object every modality is a view, which a sample may lack.
+        One 2-D array, SciPy sparse array, torch tensor, Dask array, DataFrame of pandas or polars,
+        or AnnData object (its ``X``) per view, with samples as rows. The keys of a dict name the
+        views, the columns of a DataFrame the features. Every modality of a MuData object is a
+        view, which may be missing for some samples.
     present : array-like of bool of shape (n_samples, n_views), or dict, optional
-        Which sample has which view; the columns of a DataFrame name the views, and so do the keys
-        of a dict of one array-like of shape (n_samples,) a view. A sample takes no feature from a
-        view that it lacks, whatever that row holds, be it NaN. What Views, or a MuData object, lack
-        already stays so.
+        True where a sample has a view. The columns of a DataFrame name the views, and so do the
+        keys of a dict with one array-like of shape (n_samples,) per view. The row of a sample in a
+        view that it lacks is ignored, and may hold NaN. Views that are missing already, in Views
+        or a MuData object, stay missing.
     min_samples : int, default=1
-        Fewest samples that will do.
+        Smallest number of samples accepted.
     warn : bool, default=True
-        Whether to warn of a view that carries nothing, and of a feature that numbers the samples.
+        Whether to warn of views without effect and of features that number the samples.
 
     Returns
     -------
     Views
-        The checked views.
+        The validated views.
 
     Raises
     ------
@@ -196,94 +83,100 @@ def as_views(
     >>> as_views([np.eye(3), np.ones((2, 4))])
     Traceback (most recent call last):
     ...
-    ValueError: view 'view1' has 2 rows, view 'view0' has 3: views describe the same samples, row by row
-    """  # noqa: E501 - the message is shown as it is printed
+    ValueError: view 'view1' has 2 rows, view 'view0' has 3; all views must have the same samples
+    """
     gathered = views if isinstance(views, Views) else unchecked_views(views)
     if present is not None:
         mask = present_in_order(present, gathered, first_index(views))
         if gathered.present is not None:
-            # rows that a MuData object or Views lack are no rows, whatever the caller says of them
+            # views that are missing already stay missing
             both = (check_present(each, gathered) for each in (mask, gathered.present))
             if known := [each for each in both if each is not None]:
                 mask = np.logical_and.reduce(known)
         gathered = replace(gathered, present=mask, checked=False)
-    checked = gathered if gathered.checked else _checked(gathered, warn)
-    if checked.n_samples < min_samples:
+    if not gathered.checked:
+        gathered = _validated(gathered, warn)
+    elif gathered.ranges is not None:
+        gathered = replace(gathered, ranges=None)  # arrays may have changed in place since
+    if gathered.n_samples < min_samples:
         raise ValueError(
-            f"received {checked.n_samples} sample(s) in view {checked.names[0]!r}; "
-            f"at least {min_samples} are needed"
+            f"received {gathered.n_samples} sample(s) in view {gathered.names[0]!r}; "
+            f"expected at least {min_samples}"
         )
-    return checked
+    return gathered
 
 
 def unchecked_views(views: Any) -> Views:
-    """Return what the caller calls views, each a 2-D array of numbers, for :func:`as_views`."""
-    modalities = modalities_of(views)
+    """Return data as Views of 2-D numeric arrays whose rows and values are not validated yet."""
+    modalities = _modalities(views)
     named, items = _named_items(views if modalities is None else modalities)
     names = tuple(name for name, _ in items)
     arrays, feature_names = zip(*(_as_array(name, item) for name, item in items), strict=True)
-    _check_places(dict(zip(names, arrays, strict=True)))
+    holders = [_holder(array) for array in arrays]
+    for name, holder in zip(names, holders, strict=True):
+        if holder != holders[0]:
+            raise TypeError(
+                f"view {names[0]!r} is {holders[0]}, view {name!r} is {holder}; all views must be "
+                "of one kind and on one device"
+            )
     indexes = [(name, index) for name, item in items if (index := _index_of(item)) is not None]
     if modalities is None:
         check_indexes(indexes)
         return Views(arrays, names, feature_names, named=named)
-    placed, present = rows_of_all(names, arrays, [index for _, index in indexes], views.obs_names)
+    placed, present = _all_rows(names, arrays, [index for _, index in indexes], views.obs_names)
     return Views(tuple(placed), names, feature_names, named=named, present=present)
 
 
-def _checked(views: Views, warn: bool) -> Views:
+def first_index(views: Any) -> Any:
+    """Return the index of the first DataFrame or AnnData object among the views, or None."""
+    if _modalities(views) is not None:
+        return views.obs_names
+    items = views.values() if isinstance(views, Mapping) else views
+    return next((index for item in items if (index := _index_of(item)) is not None), None)
+
+
+def _validated(views: Views, warn: bool) -> Views:
+    """Return views with finite values, after reading each of them once."""
     check_rows(views)
-    arrays, present = list(views.arrays), views.present
-    if present is not None:
-        present = check_present(present, views)
-    if present is not None:
-        # whatever the rows of samples that lack a view hold, it must not reach a product
-        arrays = [
-            _blanked(array, present[:, v], size_within_range(views, v))
-            for v, array in enumerate(arrays)
-        ]
-        for name, here in zip(views.names, present.T, strict=True):
-            if warn and not here.any():
-                warn_user(f"no sample has view {name!r}: it carries nothing", ViewWarning)
-    for v, (name, array) in enumerate(zip(views.names, arrays, strict=True)):
-        features = views.feature_names[v]
+    present = None if views.present is None else check_present(views.present, views)
+    arrays, ranges = [], []
+    for v, (name, features) in enumerate(zip(views.names, views.feature_names, strict=True)):
         here = None if present is None else present[:, v]
-        told = warn and (here is None or bool(here.any()))
-        check_values(name, array, features, here, warn=told)
-        if told:
-            warn_of_numbers(name, array, features, here)
-    return replace(views, arrays=tuple(arrays), present=present, checked=True)
+        array, bounds = _read(views.arrays[v], here, size_within_range(views, v))
+        check_finite(name, array, features, bounds)
+        if warn:
+            warn_of_view(name, array, features, bounds, here)
+        arrays.append(array)
+        ranges.append(bounds)
+    return replace(views, arrays=tuple(arrays), present=present, checked=True, ranges=tuple(ranges))
 
 
-def _blanked(array: Array, here: npt.NDArray[np.bool_], size: float) -> Array:
-    """Return the array, a copy with zeros if rows that are not here hold NaN or more than `size`.
+def _read(
+    array: Array, here: npt.NDArray[np.bool_] | None, size: float
+) -> tuple[Array, tuple[float, float]]:
+    """Return an array and its range, with zeros in rows that are not `here` and do harm.
 
-    What is smaller may stay: these rows meet a factor of zero wherever they are used.
+    These rows are multiplied by zero wherever they are used, so only NaN, infinity and entries
+    larger than `size` have to go.
     """
 
     def is_harmless(values: Array) -> bool:
         low, high = value_range(values)
         return -size <= low and high <= size
 
-    if sp.issparse(array):
-        lacking = np.repeat(~here, np.diff(array.indptr))
-        if is_harmless(array.data[lacking]):
-            return array
-        parts = (np.where(lacking, array.dtype.type(0), array.data), array.indices, array.indptr)
-        return sp.csr_array(parts, shape=array.shape)
-    if place_of(array) == "torch":
-        return blanked_tensor(array, here, is_harmless)
-    if place_of(array) == "dask":
-        return blanked_collection(array, here)
-    blank = np.flatnonzero(~here)
-    # of a view on disk, which may be larger than memory, some rows at a time
-    count = blank.size // 512 + 1
-    if all(is_harmless(array[rows]) for rows in np.array_split(blank, count)):
-        return array
-    return np.where(here[:, None], array, array.dtype.type(0))
+    if here is not None and place_of(array) == "dask":
+        array = blank_rows(array, here, is_harmless)
+        return array, value_range(array)
+    low, high = value_range(array)
+    if here is not None and not (-size <= low and high <= size):
+        blanked = blank_rows(array, here, is_harmless)
+        if blanked is not array:
+            return blanked, value_range(blanked)
+    return array, (low, high)
 
 
 def _named_items(views: Any) -> tuple[bool, list[tuple[str, Any]]]:
+    """Return whether the caller named the views, and pairs of name and view."""
     if hasattr(views, "shape") or hasattr(views, "iloc"):
         raise TypeError(
             f"received a single {type(views).__name__} of shape {tuple(views.shape)}; "
@@ -306,43 +199,30 @@ def _named_items(views: Any) -> tuple[bool, list[tuple[str, Any]]]:
     return isinstance(views, Mapping), items
 
 
-def _check_places(arrays: Mapping[str, Array]) -> None:
-    """Raise unless all views are in one place: the rows decide where the work is done."""
-    kinds = {name: _kind(array) for name, array in arrays.items()}
-    (first, kind), *others = kinds.items()
-    for name, other in others:
-        if other != kind:
-            raise TypeError(
-                f"view {first!r} is {kind}, view {name!r} {other}: views of one call live in one "
-                "place; bring them together first"
-            )
-
-
-def _kind(array: Array) -> str:
+def _holder(array: Array) -> str:
     place = place_of(array)
     if place == "torch":
         return f"a torch tensor on {array.device}"
-    return {"numpy": "in this process", "dask": "a Dask array"}[place]
+    return "a Dask array" if place == "dask" else "a NumPy or SciPy array"
+
+
+# One view
 
 
 def _as_array(name: str, item: Any) -> tuple[Array, npt.NDArray[np.str_] | None]:
-    columns: npt.NDArray[np.str_] | None
-    refuse_others(name, item)
-    if is_annotated(item):
-        matrix, columns = annotated_matrix(name, item)
-        return _as_array(name, matrix)[0], columns
+    """Return a view as a 2-D array of real numbers, and the names of its features or None."""
+    columns = None
+    _reject_lazy(name, item)
+    if _is_annotated(item):
+        columns, item = item.var_names, _annotated_matrix(name, item)
+        _reject_lazy(name, item)
     if is_frame(item):
-        columns, array = frame_columns(item), frame_values(name, item)
-    elif sp.issparse(item) or place_of(item) != "numpy":
-        columns, array = None, _elsewhere(name, item)
-    elif item is None or isinstance(item, str | bytes):
-        raise TypeError(f"view {name!r} is {item!r}; expected a 2-D array of numbers")
-    else:
-        columns, array = None, _dense(name, item)
+        columns, item = item.columns, frame_values(name, item)
+    array = _numeric(name, item)
     if array.ndim != 2:
         raise ValueError(
             f"view {name!r} has {array.ndim} dimension(s), shape {tuple(array.shape)}; "
-            "expected 2: one row a sample, one column a feature"
+            "expected 2: samples as rows, features as columns"
         )
     if dtype_of(array).kind not in "fiub":
         raise ValueError(f"view {name!r} holds {array.dtype}; expected real numbers")
@@ -350,34 +230,45 @@ def _as_array(name: str, item: Any) -> tuple[Array, npt.NDArray[np.str_] | None]
         raise ValueError(f"view {name!r} has no features (shape {tuple(array.shape)})")
     if dtype_of(array).itemsize > 8:
         array = array.astype(np.float64)
-    return (_csr(name, array) if sp.issparse(array) else array), columns
+    if sp.issparse(array):
+        array = _csr(name, array)
+    names = None if columns is None else np.asarray([str(c) for c in columns], dtype=np.str_)
+    return array, names
 
 
-def _elsewhere(name: str, item: Any) -> Array:
-    """Return an array that is not NumPy's as its engine takes it."""
+def _numeric(name: str, item: Any) -> Array:
+    """Return a view as an array of numbers, where it is and without a copy if it is one."""
     if place_of(item) == "torch":
         return as_tensor_view(name, item)
     if place_of(item) == "dask":
         check_collection(name, item)
-    return item
-
-
-def _dense(name: str, item: Any) -> Array:
+        return item
+    if sp.issparse(item):
+        return item
+    if item is None or isinstance(item, str | bytes):
+        raise TypeError(f"view {name!r} is {item!r}; expected a 2-D array of numbers")
     if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
         raise ValueError(
-            f"view {name!r} is a masked array; say which samples lack the view with present="
+            f"view {name!r} is a masked array; mark samples that lack the view with present="
         )
     try:
         array = np.asarray(item)
     except ValueError as error:
         raise ValueError(f"view {name!r} is ragged: its rows differ in length") from error
-    return numbers_of(name, array) if array.dtype.kind == "O" else array
+    if array.dtype.kind != "O":
+        return array
+    numbers = as_numbers(array)
+    if numbers is None:
+        at, shown = first_non_number(array)
+        raise ValueError(f"view {name!r} holds {shown} at {position(at)}; expected real numbers")
+    return numbers
 
 
-def _csr(name: str, array: Any) -> Array:
+def _csr(name: str, array: Any) -> sp.csr_array:
+    """Return a sparse array as CSR with sorted indices, no duplicates and short indices."""
     try:
         if array.format == "csc":
-            check_compressed(array)  # before it is followed to become the other
+            check_compressed(array)  # before SciPy follows its indices
         csr = sp.csr_array(array)
         check_compressed(csr)
     except ValueError as error:
@@ -391,16 +282,99 @@ def _csr(name: str, array: Any) -> Array:
     return csr
 
 
-def first_index(views: Any) -> Any:
-    """Return the index of the first DataFrame or AnnData among the caller's views, or None."""
-    if modalities_of(views) is not None:
-        return views.obs_names
-    items = views.values() if isinstance(views, Mapping) else views
-    return next((index for item in items if (index := _index_of(item)) is not None), None)
+_DASK_FRAME = "a Dask DataFrame; pass its to_dask_array(lengths=True)"
+_BACKED = "on disk; pass its to_memory()"
+_STORED = "a {} array on disk; pass dask.array.{}(...), or read it with [:] if it fits into memory"
+
+# By the package and the name of a type, or any name: data that NumPy would read whole or misread.
+_LAZY = {
+    ("dask", "DataFrame"): _DASK_FRAME,
+    ("dask_expr", "DataFrame"): _DASK_FRAME,
+    ("dask", "Delayed"): "a result that is not computed; use dask.array.from_delayed",
+    ("polars", "LazyFrame"): "a frame that is not computed; pass its collect()",
+    ("pyarrow", ""): "a pyarrow object; pass its to_pandas()",
+    ("anndata", "CSRDataset"): _BACKED,
+    ("anndata", "CSCDataset"): _BACKED,
+    ("zarr", ""): _STORED.format("zarr", "from_zarr"),
+    ("h5py", ""): _STORED.format("h5py", "from_array"),
+}
+
+
+def _reject_lazy(name: str, item: Any) -> None:
+    """Raise TypeError for data on disk or not computed, with what to pass instead."""
+    kind = type(item)
+    package = kind.__module__.partition(".")[0]
+    instead = _LAZY.get((package, kind.__name__.lstrip("_"))) or _LAZY.get((package, ""))
+    if instead is not None:
+        raise TypeError(f"view {name!r} is {instead}")
+
+
+# AnnData and MuData
+
+
+def _is_annotated(item: Any) -> bool:
+    # without asking for X, which is copied on every access to a slice of an AnnData object
+    return all(hasattr(item, name) for name in ("obs_names", "var_names", "isbacked"))
+
+
+def _annotated_matrix(name: str, item: Any) -> Any:
+    if item.isbacked:
+        raise TypeError(f"view {name!r} is {_BACKED}")
+    if hasattr(item, "mod"):
+        raise TypeError(f"view {name!r} is a MuData object; pass it alone, or its .mod")
+    matrix = item.X
+    if matrix is None:
+        raise ValueError(f"view {name!r} is an AnnData object without X; expected a matrix X")
+    return matrix
 
 
 def _index_of(item: Any) -> Any:
-    """Return the names of the rows of a DataFrame or AnnData object, None of anything else."""
-    if is_annotated(item):
+    """Return the names of the rows of a DataFrame or AnnData object, else None."""
+    if _is_annotated(item):
         return item.obs_names
     return item.index if is_pandas(item) else None
+
+
+def _modalities(views: Any) -> Mapping[str, Any] | None:
+    """Return the AnnData objects of a MuData object by name, else None."""
+    modalities = getattr(views, "mod", None)
+    if not isinstance(modalities, Mapping) or not hasattr(views, "obs_names"):
+        return None
+    if getattr(views, "axis", 0) == 1:
+        raise ValueError(
+            "received a MuData object with axis=1, whose modalities share features; "
+            "expected axis=0, shared samples"
+        )
+    return modalities
+
+
+def _all_rows(
+    names: Sequence[str], arrays: Sequence[Any], indexes: Sequence[Any], samples: Any
+) -> tuple[list[Any], npt.NDArray[np.bool_] | None]:
+    """Return views with a row for every sample, zero where a view is missing, and `present`.
+
+    `indexes` holds the names of the samples of each view, `samples` those of all samples.
+    """
+    for index in (*indexes, samples):
+        if not index.is_unique:
+            repeated = index[index.duplicated()][0]
+            raise ValueError(
+                f"several samples are named {str(repeated)!r}; use obs_names_make_unique()"
+            )
+    present = np.zeros((len(samples), len(arrays)), dtype=np.bool_)
+    placed = []
+    for v, (name, array, index) in enumerate(zip(names, arrays, indexes, strict=True)):
+        at = samples.get_indexer(index)
+        if (at < 0).any():
+            raise ValueError(
+                f"view {name!r} has a sample {str(index[at < 0][0])!r} that is not among those of "
+                "the MuData object; call its update() first"
+            )
+        present[at, v] = True
+        if place_of(array) != "numpy" and not np.array_equal(at, np.arange(len(samples))):
+            raise TypeError(
+                f"view {name!r} is {_holder(array)} without all samples in their order; expected a "
+                "NumPy or SciPy array"
+            )
+        placed.append(placed_rows(array, at, len(samples)))
+    return placed, None if present.all() else present
