@@ -201,7 +201,7 @@ class TestDegenerate:
     @pytest.mark.parametrize("value", [0.0, 0.1, 7.3])
     def test_a_constant_view_takes_no_part(self, convert, value):
         views = noisy()
-        with pytest.warns(UserWarning, match="carries nothing"):
+        with pytest.warns(UserWarning, match="does not affect"):
             model = RMKMC(3, random_state=0).fit([*views, convert(np.full((80, 5), value))])
         assert model.view_weights_[2] == 0.0
         np.testing.assert_array_equal(model.labels_, RMKMC(3, random_state=0).fit(views).labels_)
@@ -210,7 +210,7 @@ class TestDegenerate:
     def test_constant_views_only(self, init):
         with (
             pytest.warns(ConvergenceWarning, match="more than the 1 distinct"),
-            pytest.warns(UserWarning, match="carries nothing"),
+            pytest.warns(UserWarning, match="does not affect"),
         ):
             model = RMKMC(3, init=init, random_state=0).fit([np.ones((10, 2)), np.zeros((10, 3))])
         assert set(model.labels_) == {0, 1, 2}

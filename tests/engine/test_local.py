@@ -229,7 +229,7 @@ def test_take_returns_rows_with_their_scale():
         )
 
 
-@pytest.mark.filterwarnings("ignore:every sample of view")
+@pytest.mark.filterwarnings("ignore:view .* is constant")
 def test_restricted_size():
     dense = np.ones((10, 4))
     sparse = sp.csr_array(np.eye(10)[:, :4])

@@ -189,7 +189,7 @@ class TestStarts:
         assert np.sum(prediction**2) > 0.1
         assert adjusted_rand_score(truth, model.predict(views)) > 0.9
 
-    @pytest.mark.filterwarnings("ignore:.*carries nothing")
+    @pytest.mark.filterwarnings("ignore:.*does not affect")
     @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
     @pytest.mark.parametrize("penalty", ["l21", "frobenius"])
     @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -70,7 +70,7 @@ def test_gamma_follows_the_scale_of_a_view(penalty, scale):
 
 
 def test_views_of_zeros_do_not_count():
-    with pytest.warns(UserWarning, match="carries nothing"):
+    with pytest.warns(UserWarning, match="does not affect"):
         views = as_views([np.zeros((9, 2)), raw_views(0, 9, (3,))[0]])
     engine = LocalEngine(views, normalize=None)
     assert np.isfinite(default_gamma(engine, RowSparse(), 3))

@@ -54,7 +54,7 @@ def _checks():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:every sample of view:UserWarning")
+@pytest.mark.filterwarnings("ignore:view .* is constant:UserWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.parametrize("check", list(_checks()))
 def test_check(check):
