@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import RidgeClassifier
 
 from manyview import MMC, Views, as_views
-from manyview.baselines.common import beside, scaled_arrays
+from manyview.baselines.common import concatenated, scaled_arrays
 from manyview.engine import engine_for
 from manyview.mmc.initial import Start
 from manyview.mmc.objective import default_gamma, default_rank, penalty_named
@@ -150,7 +150,7 @@ class PredictedByRidge(_Split):
     def _labels(self, views: Views) -> Labels:
         first = views.take(np.arange(self.n_first))
         start = StartAlone(self.n_clusters, self.random_state, self.normalize).fit(first)
-        X = beside(scaled_arrays(views, self.normalize))
+        X = concatenated(scaled_arrays(views, self.normalize))
         X = sp.csr_matrix(X) if sp.issparse(X) else X
         model = RidgeClassifier().fit(X[: self.n_first], start.labels_)
         return np.asarray(model.predict(X[self.n_first :]), dtype=np.intp)
