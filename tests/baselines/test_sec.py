@@ -27,7 +27,7 @@ def misfit_by_definition(X, gamma):
 
 
 def misfit(X, gamma):
-    return module.misfit_matrix(*module._sample_spectrum(X), gamma)
+    return module.misfit_matrix(*module._spectrum(X, by_features=False), gamma)
 
 
 class TestMisfit:

@@ -137,7 +137,7 @@ class AMGL(EmbeddingClusterer):
         self.verbose = verbose
 
     def _fit(self, views: Views) -> Iterated[Any]:
-        rng, label_rng = self._generators()
+        rng, label_rng = self._generators(self.random_state)
         arrays = scaled_arrays(views, self.normalize)
         # the neighbours in a view with equal rows are arbitrary, but would get a weight
         varies = np.array([not has_equal_rows(X) for X in arrays])

@@ -117,21 +117,17 @@ class EmbeddingClusterer(Baseline):
             Cluster of each sample.
         """
         check_is_fitted(self, "labels_")
-        return self._cluster(self.embedding_, _generators(random_state)[1])
+        return self._cluster(self.embedding_, self._generators(random_state)[1])
 
-    def _generators(self) -> tuple[np.random.Generator, np.random.Generator]:
+    @staticmethod
+    def _generators(random_state: Any) -> list[np.random.Generator]:
         """Return the random generators of the eigensolver and of the labels."""
-        return _generators(self.random_state)
+        seed = check_random_state(random_state).randint(2**31 - 1)
+        return np.random.default_rng(seed).spawn(2)
 
     def _cluster(self, embedding: Matrix, rng: np.random.Generator) -> Labels:
         """Return the labels of the rows of an embedding."""
         return cluster_rows(embedding, self.n_clusters, rng, n_init=self.n_init)[0]
-
-
-def _generators(random_state: Any) -> tuple[np.random.Generator, np.random.Generator]:
-    seed = check_random_state(random_state).randint(2**31 - 1)
-    solver, labels = np.random.default_rng(seed).spawn(2)
-    return solver, labels
 
 
 def check_pairwise_memory(n_bytes: float, *, method: str, n_samples: int) -> None:
@@ -145,13 +141,7 @@ def check_pairwise_memory(n_bytes: float, *, method: str, n_samples: int) -> Non
 
 
 def strength_per_view(name: str, value: Any, n_views: int) -> Floats:
-    """Return the parameter `name` as one non-negative number per view.
-
-    Examples
-    --------
-    >>> strength_per_view("regularization", 0.5, 2)
-    array([0.5, 0.5])
-    """
+    """Return the parameter `name` as one non-negative number per view."""
     expected = f"expected a non-negative number, or one for each of the {n_views} views"
     try:
         strengths = np.asarray(value, dtype=np.float64)

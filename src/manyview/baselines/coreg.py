@@ -143,7 +143,7 @@ class CoRegSC(EmbeddingClusterer):
             )
         n = views.n_samples
         check_pairwise_memory(8 * (len(views) + 2) * n**2, method="CoRegSC", n_samples=n)
-        rng, label_rng = self._generators()
+        rng, label_rng = self._generators(self.random_state)
         arrays = scaled_arrays(views, self.normalize)
         affinities = [
             _normalized(rbf_kernel(X, name)) for name, X in zip(views.names, arrays, strict=True)

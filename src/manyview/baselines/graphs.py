@@ -44,9 +44,7 @@ _WELL_FILLED = 0.25  # sparse columns with a larger share of non-zeros are multi
 
 def squared_distances(X: Array) -> Matrix:
     """Return the squared Euclidean distances between rows; those of duplicates are exactly 0."""
-    groups = _column_groups(X)
-    lengths = _squared_lengths(groups)
-    squares = _distances(groups, groups, lengths, lengths)
+    [(_, squares)] = distance_blocks(X, block_bytes=8 * X.shape[0] ** 2)
     np.fill_diagonal(squares, 0.0)
     return squares
 
@@ -195,12 +193,6 @@ def median_width(X: Array, name: str | None = None, max_samples: int = _WIDTH_SA
 
     If it is 0, return the median of the positive distances. Of more than `max_samples` rows a
     random subset with a fixed seed is used. Raises ValueError if all rows are equal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> median_width(np.array([[0.0], [3.0]]))
-    1.5
     """
     if X.shape[0] > max_samples:
         drawn = np.random.default_rng(0).choice(X.shape[0], max_samples, replace=False)

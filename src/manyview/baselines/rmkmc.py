@@ -136,8 +136,11 @@ class RMKMC(Baseline):
     def _fit(self, views: Views) -> Iterated[Any]:
         rng = self._generator()
         prepared = [_prepared(array) for array in scaled_arrays(views, self.normalize)]
-        initialize = _kmeans_plus_plus if self.init == "pp" else _random_partition
-        labels = initialize(prepared, self.n_clusters, rng)
+        if self.init == "pp":
+            labels = _kmeans_plus_plus(prepared, self.n_clusters, rng)
+        else:
+            labels = rng.integers(self.n_clusters, size=views.n_samples)
+        labels = without_empty(labels, self.n_clusters)
         log_weights, _ = _log_view_weights(_without_constant(prepared, 1.0), self.exponent)
         initial = _State(labels, [], [np.ones(labels.size) for _ in prepared], log_weights)
 
@@ -292,11 +295,6 @@ def _without_constant(views: Sequence[_View], sums: npt.ArrayLike) -> Floats:
     return np.where([view.constant for view in views], np.inf, sums)
 
 
-def _random_partition(views: Sequence[_View], n_clusters: int, rng: np.random.Generator) -> Labels:
-    labels = rng.integers(n_clusters, size=views[0].square_norms.size)
-    return without_empty(labels.astype(np.intp), n_clusters)
-
-
 def _kmeans_plus_plus(views: Sequence[_View], n_clusters: int, rng: np.random.Generator) -> Labels:
     """Draw samples with probabilities proportional to the squared distance to those before."""
     n_samples = views[0].square_norms.size
@@ -313,7 +311,7 @@ def _kmeans_plus_plus(views: Sequence[_View], n_clusters: int, rng: np.random.Ge
         distance[drawn] = 0.0
         labels[distance < nearest] = k
         nearest = np.minimum(nearest, distance)
-    return without_empty(labels, n_clusters)
+    return labels
 
 
 def _dense_row(rows: Array, n: int) -> Floats:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -177,7 +177,7 @@ class SCMV3DT(EmbeddingClusterer):
     def _fit(self, views: Views) -> Iterated[Any]:
         n = views.n_samples
         check_pairwise_memory(8.0 * _TENSORS * len(views) * n**2, method="SCMV3DT", n_samples=n)
-        rng, label_rng = self._generators()
+        rng, label_rng = self._generators(self.random_state)
         arrays = scaled_arrays(views, self.normalize)
         arrays = [X for X in arrays if not has_equal_rows(X)] or arrays
         if self.construction == "pca":
@@ -287,7 +287,7 @@ def affinity_of(coefficients: Tensor) -> Matrix:
 
 @dataclass(frozen=True)
 class AdmmSettings:
-    """Tuning constants of the solver; all but the last affect speed rather than the result.
+    """Tuning constants of the solver, which change its speed but not the solution.
 
     More than `fast_from` samples are fitted in single precision at first, and an iteration then
     updates Z and C `fast_steps` times and L, which is the expensive part, once. The last
@@ -304,26 +304,8 @@ class AdmmSettings:
     single_until: int = 150  # last iteration in single precision
     single_residual: float = 1e-3  # residual that ends single precision
     single_threshold: float = 0.015  # smallest singular value threshold in single precision
-    entries_at_once: int = 1 << 16  # of a tensor, so that entrywise work stays in the cache
     zero_eigenvalue: float = 1e-13  # relative size of eigenvalues that count as zero
-
-
-_Spectrum: TypeAlias = tuple[Matrix, Slice]  # non-zero eigenvalues of a Gram slice, eigenvectors
-
-
-@dataclass
-class _Copies:
-    """The copies C and L of Z with scaled duals Y1 and Y2; L and Y2 are Fourier slices."""
-
-    C: Tensor
-    Y1: Tensor
-    L: list[Slice]
-    Y2: list[Slice]
-
-    def in_double(self) -> _Copies:
-        C, Y1 = _cast(self.C, single=False), _cast(self.Y1, single=False)
-        L, Y2 = ([_cast(part, single=False) for part in parts] for parts in (self.L, self.Y2))
-        return _Copies(C, Y1, L, Y2)
+    entries_at_once: int = 1 << 16  # of a tensor, so that entrywise work stays in the cache
 
 
 def self_expression(
@@ -338,38 +320,28 @@ def self_expression(
 ) -> Iterated[Tensor]:
     """Minimise the objective of :class:`SCMV3DT` for the Gram tensor ``X^T * X`` by ADMM.
 
-    Z has a copy C for the sparse term and a copy L for the low-rank term. Z and L stay in the
-    Fourier domain, where their updates separate by slice. The result is C, in which zero tubes are
-    exactly zero. `on_iteration` receives the number of iterations and the larger residual.
+    Z has a copy C for the sparse term and a copy L for the low-rank term. The result is C, in
+    which zero tubes are exactly zero. `on_iteration` receives the number of iterations and the
+    larger residual.
     """
-    depth, n = gram.shape[:2]
-    exact = [_spectrum(part, settings.zero_eigenvalue) for part in to_fourier(gram)]
-    spectra, is_single, steps, mu = exact, n > settings.fast_from, 1, settings.penalty
-    if is_single:
-        spectra = [(_cast(s, single=True), _cast(Q, single=True)) for s, Q in exact]
-        steps = settings.fast_steps
-    C = np.zeros((depth, n, n), spectra[0][0].dtype)
-    L = [np.zeros((n, n), Q.dtype) for _, Q in spectra]
-    copies = _Copies(C, C.copy(), L, [part.copy() for part in L])
-    found = Iterated(C.copy())  # the copies are updated in place
+    admm = _Admm(gram, sparsity, low_rank, settings)
+    found = Iterated(admm.C.copy())  # C is updated in place
     try:
         for done in range(1, max_iter + 1):
-            too_fine = 0 < low_rank / mu < settings.single_threshold
-            if is_single and (too_fine or done > settings.single_until):
-                spectra, copies, is_single = exact, copies.in_double(), False
-            value, primal, dual = _iteration(
-                copies, spectra, sparsity, low_rank, mu, steps, settings
-            )
-            found.state, found.objective = copies.C.copy(), [*found.objective, value]
+            too_fine = 0 < low_rank / admm.mu < settings.single_threshold
+            if too_fine or done > settings.single_until:
+                admm.use_double_precision()
+            value, primal, dual = admm.iterate()
+            found.state, found.objective = admm.C.copy(), [*found.objective, value]
             residual = max(primal, dual)
             on_iteration(done, residual)
-            if residual < tol and not is_single:
+            if residual < tol and not admm.is_single:
                 found.converged = True
                 break
-            if is_single and residual < max(tol, settings.single_residual):
-                spectra, copies, is_single = exact, copies.in_double(), False
+            if admm.is_single and residual < max(tol, settings.single_residual):
+                admm.use_double_precision()
             elif done <= settings.balance_until and done % settings.balance_every == 0:
-                mu = _balance(copies, mu, primal, dual, settings.imbalance)
+                admm.balance(primal, dual)
     except KeyboardInterrupt:
         if not found.objective:
             raise
@@ -378,81 +350,140 @@ def self_expression(
     return found
 
 
-def _iteration(
-    copies: _Copies,
-    spectra: Sequence[_Spectrum],
-    sparsity: float,
-    low_rank: float,
-    mu: float,
-    steps: int,
-    settings: AdmmSettings,
-) -> tuple[float, float, float]:
-    """Update the copies in place; return the objective, the primal and the dual residual."""
-    for _ in range(steps):
-        Z, misfit = _update_Z(copies, spectra, mu, settings)
-        of_C, size, tubes = _update_C(copies, Z, sparsity / mu, settings)
-    of_L, nuclear = _update_L(copies, Z, low_rank / mu, settings)
-    moved, apart, length, dual_length = (of_C + of_L).tolist()
-    value = (0.5 * misfit + low_rank * nuclear) / copies.C.shape[0] + sparsity * tubes
-    return value, _ratio(apart, max(2.0 * size, length)), _ratio(moved, dual_length)
+class _Admm:
+    """The iterate of ADMM: copies C and L of Z with scaled duals Y1 and Y2, and the penalty mu.
 
-
-def _update_Z(
-    copies: _Copies, spectra: Sequence[_Spectrum], mu: float, settings: AdmmSettings
-) -> tuple[list[Slice], float]:
-    """Return ``Z = (G + 2 mu I)^-1 (G + mu (C - Y1 + L - Y2))`` and the misfit ``|X (I - Z)|^2``.
-
-    Both are slices of the transform, the misfit summed over them. With ``T = C - Y1 + L - Y2 -
-    2 I`` it is ``Z = I + mu (G + 2 mu I)^-1 T``, and ``mu (G + 2 mu I)^-1`` is half the identity
-    less a matrix of the rank of G.
+    C and Y1 are tensors. Z, L and Y2 are slices of the Fourier transform, in which their updates
+    separate; `spectra` are the eigenvalues and eigenvectors of the Gram tensor there.
     """
-    depth, n = copies.C.shape[:2]
-    Z = [np.empty_like(part) for part in copies.L]
-    for rows in _blocks(depth, n, settings):
-        difference = to_fourier(copies.C[:, rows] - copies.Y1[:, rows])
-        for k, part in enumerate(Z):
-            np.add(difference[k], copies.L[k][rows], out=part[rows])
-            part[rows] -= copies.Y2[k][rows]
-    misfit = 0.0
-    for part, (values, Q), count in zip(Z, spectra, slice_multiplicity(depth), strict=True):
-        part.flat[:: n + 1] -= 2.0
-        reduced = Q.conj().T @ part
-        reduced *= (mu / (values + 2.0 * mu))[:, None]
-        squares = np.einsum("ij,ij->i", reduced.real, reduced.real)
-        if np.iscomplexobj(reduced):
-            squares += np.einsum("ij,ij->i", reduced.imag, reduced.imag)
-        misfit += count * float(values @ squares)
-        reduced *= (values / (2.0 * mu))[:, None]
-        part *= 0.5
-        part -= Q @ reduced
-        part.flat[:: n + 1] += 1.0
-    return Z, misfit
 
+    def __init__(
+        self, gram: Tensor, sparsity: float, low_rank: float, settings: AdmmSettings
+    ) -> None:
+        self.sparsity, self.low_rank, self.settings = sparsity, low_rank, settings
+        self.mu = settings.penalty
+        self.depth, self.n = gram.shape[:2]
+        self.counts = slice_multiplicity(self.depth)
+        self.spectra = [self._spectrum(part) for part in to_fourier(gram)]
+        self._exact_spectra = self.spectra
+        self.is_single = self.n > settings.fast_from
+        self.steps = settings.fast_steps if self.is_single else 1
+        if self.is_single:
+            self.spectra = [(_cast(s, single=True), _cast(Q, single=True)) for s, Q in self.spectra]
+        self.C = np.zeros(gram.shape, self.spectra[0][0].dtype)
+        self.Y1 = np.zeros_like(self.C)
+        self.L, self.Y2 = (
+            [np.zeros((self.n, self.n), Q.dtype) for _, Q in self.spectra] for _ in range(2)
+        )
 
-def _update_C(
-    copies: _Copies, Z: Sequence[Slice], by: float, settings: AdmmSettings
-) -> tuple[Matrix, float, float]:
-    """Update C and Y1; return their squared lengths, that of Z, and the sum of the tubes.
+    def _spectrum(self, part: Slice) -> tuple[Matrix, Slice]:
+        values, vectors = scipy.linalg.eigh(part, driver="evd", check_finite=False)
+        kept = values > self.settings.zero_eigenvalue * max(float(values[-1]), 0.0)
+        return values[kept], np.ascontiguousarray(vectors[:, kept])
 
-    The squared lengths, which make up the residuals, are those of the change of C, of C - Z, of C
-    and of Y1.
-    """
-    depth, n = copies.C.shape[:2]
-    total = np.zeros(6)
-    for rows in _blocks(depth, n, settings):
-        tensor = from_fourier([part[rows] for part in Z], depth)
-        before = copies.C[:, rows]
-        mixed = settings.relaxation * tensor
-        mixed += (1.0 - settings.relaxation) * before
-        mixed += copies.Y1[:, rows]
-        C, tubes = shrunk_tubes(mixed, by, rows.start)
-        mixed -= C
-        size = _square(tensor)
-        tensor -= C
-        total += _square(C - before), _square(tensor), _square(C), _square(mixed), size, tubes
-        copies.C[:, rows] = C
-        copies.Y1[:, rows] = mixed
-    return total[:4], float(total[4]), float(total[5])
+    def use_double_precision(self) -> None:
+        self.spectra, self.is_single = self._exact_spectra, False
+        self.C, self.Y1 = _cast(self.C, single=False), _cast(self.Y1, single=False)
+        self.L = [_cast(part, single=False) for part in self.L]
+        self.Y2 = [_cast(part, single=False) for part in self.Y2]
+
+    def balance(self, primal: float, dual: float) -> None:
+        """Double or halve mu if one residual is far larger, and rescale the duals."""
+        if primal > self.settings.imbalance * dual:
+            factor = 2.0
+        elif dual > self.settings.imbalance * primal:
+            factor = 0.5
+        else:
+            return
+        self.mu *= factor
+        for part in (self.Y1, *self.Y2):
+            part *= 1.0 / factor
+
+    def iterate(self) -> tuple[float, float, float]:
+        """Update all but mu; return the objective, the primal and the dual residual."""
+        for _ in range(self.steps):
+            Z, misfit = self._update_Z()
+            of_C, size, tubes = self._update_C(Z)
+        of_L, nuclear = self._update_L(Z)
+        moved, apart, length, dual_length = (of_C + of_L).tolist()
+        value = (0.5 * misfit + self.low_rank * nuclear) / self.depth + self.sparsity * tubes
+        return value, _ratio(apart, max(2.0 * size, length)), _ratio(moved, dual_length)
+
+    def _update_Z(self) -> tuple[list[Slice], float]:
+        """Return ``Z = (G + 2 mu I)^-1 (G + mu (C - Y1 + L - Y2))`` and the misfit.
+
+        The misfit ``|X (I - Z)|^2`` is summed over the slices. With ``T = C - Y1 + L - Y2 - 2 I``
+        it is ``Z = I + mu (G + 2 mu I)^-1 T``, and ``mu (G + 2 mu I)^-1`` is half the identity
+        less a matrix of the rank of G.
+        """
+        mu = self.mu
+        Z = [np.empty_like(part) for part in self.L]
+        for rows in self._blocks(self.depth):
+            difference = to_fourier(self.C[:, rows] - self.Y1[:, rows])
+            for k, part in enumerate(Z):
+                np.add(difference[k], self.L[k][rows], out=part[rows])
+                part[rows] -= self.Y2[k][rows]
+        misfit = 0.0
+        for part, (values, Q), count in zip(Z, self.spectra, self.counts, strict=True):
+            part.flat[:: self.n + 1] -= 2.0
+            reduced = Q.conj().T @ part
+            reduced *= (mu / (values + 2.0 * mu))[:, None]
+            squares = np.einsum("ij,ij->i", reduced.real, reduced.real)
+            if np.iscomplexobj(reduced):
+                squares += np.einsum("ij,ij->i", reduced.imag, reduced.imag)
+            misfit += count * float(values @ squares)
+            reduced *= (values / (2.0 * mu))[:, None]
+            part *= 0.5
+            part -= Q @ reduced
+            part.flat[:: self.n + 1] += 1.0
+        return Z, misfit
+
+    def _update_C(self, Z: Sequence[Slice]) -> tuple[Matrix, float, float]:
+        """Update C and Y1; return four squared lengths, that of Z, and the sum of the tubes.
+
+        The four, of the change of C, of C - Z, of C and of Y1, make up the residuals.
+        """
+        relaxation = self.settings.relaxation
+        total = np.zeros(6)
+        for rows in self._blocks(self.depth):
+            tensor = from_fourier([part[rows] for part in Z], self.depth)
+            before = self.C[:, rows]
+            mixed = relaxation * tensor
+            mixed += (1.0 - relaxation) * before
+            mixed += self.Y1[:, rows]
+            C, tubes = shrunk_tubes(mixed, self.sparsity / self.mu, rows.start)
+            mixed -= C
+            size = _square(tensor)
+            tensor -= C
+            total += _square(C - before), _square(tensor), _square(C), _square(mixed), size, tubes
+            self.C[:, rows] = C
+            self.Y1[:, rows] = mixed
+        return total[:4], float(total[4]), float(total[5])
+
+    def _update_L(self, Z: Sequence[Slice]) -> tuple[Matrix, float]:
+        """Update L and Y2; return the same four squared lengths and the sum of singular values."""
+        relaxation, threshold = self.settings.relaxation, self.low_rank / self.mu
+        total = np.zeros(4)
+        nuclear = 0.0
+        for k, count in enumerate(self.counts):
+            before, mixed = self.L[k], self.Y2[k]
+            for rows in self._blocks(1):
+                mixed[rows] += relaxation * Z[k][rows]
+                mixed[rows] += (1.0 - relaxation) * before[rows]
+            L = mixed.copy()
+            if threshold > 0:
+                L, values = threshold_singular_values(mixed, threshold)
+                nuclear += count * values
+            for rows in self._blocks(1):
+                mixed[rows] -= L[rows]
+                parts = (L[rows] - before[rows], L[rows] - Z[k][rows], L[rows], mixed[rows])
+                total += (count / self.depth) * np.array([_square(part) for part in parts])
+            self.L[k] = L
+        return total, nuclear
+
+    def _blocks(self, depth: int) -> Iterator[slice]:
+        step = max(1, self.settings.entries_at_once // (depth * self.n))
+        return (slice(begin, min(self.n, begin + step)) for begin in range(0, self.n, step))
 
 
 def shrunk_tubes(tensor: Tensor, by: float, first: int = 0) -> tuple[Tensor, float]:
@@ -466,54 +497,6 @@ def shrunk_tubes(tensor: Tensor, by: float, first: int = 0) -> tuple[Tensor, flo
     total = float(left.sum(dtype=np.float64))
     factors = np.divide(left, lengths, out=left, where=lengths > 0)
     return tensor * factors, total
-
-
-def _update_L(
-    copies: _Copies, Z: Sequence[Slice], by: float, settings: AdmmSettings
-) -> tuple[Matrix, float]:
-    """Update L and Y2; return squared lengths as `_update_C` does, and the nuclear norms' sum."""
-    depth, n = copies.C.shape[:2]
-    total = np.zeros(4)
-    nuclear = 0.0
-    for k, count in enumerate(slice_multiplicity(depth)):
-        before, mixed = copies.L[k], copies.Y2[k]
-        for rows in _blocks(1, n, settings):
-            mixed[rows] += settings.relaxation * Z[k][rows]
-            mixed[rows] += (1.0 - settings.relaxation) * before[rows]
-        L = mixed.copy()
-        if by > 0:
-            L, values = threshold_singular_values(mixed, by)
-            nuclear += count * values
-        for rows in _blocks(1, n, settings):
-            mixed[rows] -= L[rows]
-            parts = (L[rows] - before[rows], L[rows] - Z[k][rows], L[rows], mixed[rows])
-            total += (count / depth) * np.array([_square(part) for part in parts])
-        copies.L[k] = L
-    return total, nuclear
-
-
-def _balance(copies: _Copies, mu: float, primal: float, dual: float, imbalance: float) -> float:
-    """Return mu, doubled or halved if one residual is far larger, and rescale the duals."""
-    if primal > imbalance * dual:
-        factor = 2.0
-    elif dual > imbalance * primal:
-        factor = 0.5
-    else:
-        return mu
-    for part in (copies.Y1, *copies.Y2):
-        part *= 1.0 / factor
-    return mu * factor
-
-
-def _spectrum(part: Slice, zero: float) -> _Spectrum:
-    values, vectors = scipy.linalg.eigh(part, driver="evd", check_finite=False)
-    kept = values > zero * max(float(values[-1]), 0.0)
-    return values[kept], np.ascontiguousarray(vectors[:, kept])
-
-
-def _blocks(depth: int, n: int, settings: AdmmSettings) -> Iterator[slice]:
-    step = max(1, settings.entries_at_once // (depth * n))
-    return (slice(begin, min(n, begin + step)) for begin in range(0, n, step))
 
 
 def _cast(array: Slice, *, single: bool) -> Slice:

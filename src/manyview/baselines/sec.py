@@ -159,7 +159,7 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer)
         self.verbose = verbose
 
     def _fit(self, views: Views) -> Iterated[Any]:
-        rng, label_rng = self._generators()
+        rng, label_rng = self._generators(self.random_state)
         columns = column_scales(views) if self.normalize == "columns" else None
         X = concatenated(scaled_arrays(views, self.normalize, columns))
         n, d = X.shape
@@ -248,7 +248,7 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer)
 def _embed_by_samples(
     X: Array, laplacian: Array, n_clusters: int, mu: float, gamma: float, rng: np.random.Generator
 ) -> tuple[Matrix, Matrix, float]:
-    s, U = _sample_spectrum(X)
+    s, U = _spectrum(X, by_features=False)
     matrix = mu * misfit_matrix(s, U, gamma)
     matrix += laplacian.toarray()
     F = smallest_eigenvectors(0.5 * (matrix + matrix.T), n_clusters, rng, bound=2.0 + mu)
@@ -260,7 +260,7 @@ def _embed_by_features(
     X: Array, laplacian: Array, n_clusters: int, mu: float, gamma: float, rng: np.random.Generator
 ) -> tuple[Matrix, Matrix, float]:
     n = X.shape[0]
-    s, V = _feature_spectrum(X)
+    s, V = _spectrum(X, by_features=True)
     inverse = (V / (s + gamma)) @ V.T  # of X_c'X_c + gamma I, on the range of X_c'
 
     def misfit(M: Matrix) -> Matrix:
@@ -287,35 +287,24 @@ def misfit_matrix(s: Matrix, U: Matrix, gamma: float) -> Matrix:
     return misfit
 
 
-def _sample_spectrum(X: Array) -> tuple[Matrix, Matrix]:
-    """Return the non-zero eigenvalues of ``X_c X_c'`` and their eigenvectors."""
+def _spectrum(X: Array, *, by_features: bool) -> tuple[Matrix, Matrix]:
+    """Return the non-zero eigenvalues of ``X_c X_c'`` or ``X_c'X_c`` and their eigenvectors."""
     n, d = X.shape
-    if not sp.issparse(X) and d < n:
-        U, roots, _ = scipy.linalg.svd(X - _mean(X), full_matrices=False)
-        kept = _nonzero_roots(X, roots)
-        return roots[kept] ** 2, U[:, kept]
-    s, U = scipy.linalg.eigh(gram_matrix(X))
+    mean = _mean(X)
+    if not sp.issparse(X) and d < n:  # squaring would halve the digits
+        U, roots, Vt = scipy.linalg.svd(X - mean, full_matrices=False)
+        s, vectors = roots**2, Vt.T if by_features else U
+        zero = (n * _EPS * roots[0]) ** 2
+    elif by_features:
+        gram = (X.T @ X).toarray() - n * np.outer(mean, mean)
+        s, vectors = scipy.linalg.eigh(0.5 * (gram + gram.T))
+        zero = n * _EPS * s[-1]
+    else:
+        s, vectors = scipy.linalg.eigh(gram_matrix(X))
+        zero = d * _EPS * s[-1]
     # rounding in the eigenvalue 0 of the ones, divided by a tiny gamma, would break L_g 1 = 0
-    kept = s > d * _EPS * s[-1] + _centring_error(X)
-    return s[kept], U[:, kept]
-
-
-def _feature_spectrum(X: Array) -> tuple[Matrix, Matrix]:
-    """Return the non-zero eigenvalues of ``X_c'X_c`` and their eigenvectors."""
-    n, mean = X.shape[0], _mean(X)
-    if not sp.issparse(X):  # squaring would halve the digits of views of different scales
-        _, roots, Vt = scipy.linalg.svd(X - mean, full_matrices=False)
-        kept = _nonzero_roots(X, roots)
-        return roots[kept] ** 2, Vt[kept].T
-    gram = (X.T @ X).toarray() - n * np.outer(mean, mean)
-    s, V = scipy.linalg.eigh(0.5 * (gram + gram.T))
-    kept = s > n * _EPS * s[-1] + _centring_error(X)
-    return s[kept], V[:, kept]
-
-
-def _nonzero_roots(X: Array, roots: Matrix) -> npt.NDArray[np.bool_]:
-    floor = (X.shape[0] * _EPS * roots[0]) ** 2 + _centring_error(X)
-    return np.asarray(roots**2 > floor)
+    kept = s > zero + _centring_error(X)
+    return s[kept], vectors[:, kept]
 
 
 def _centring_error(X: Array) -> float:
@@ -337,14 +326,6 @@ def rotate_to_labels(
 
     F is the embedding with rows scaled to unit length. A label is the largest entry of a row of
     ``F R``; clusters may be empty. The best of `n_init` initialisations is returned.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> turned = np.repeat(np.eye(2), 2, axis=0) @ np.array([[0.6, 0.8], [-0.8, 0.6]])
-    >>> labels, R = rotate_to_labels(turned, np.random.default_rng(0))
-    >>> bool(labels[0] == labels[1] != labels[2] == labels[3])
-    True
     """
     rows = unit_rows(embedding)
     k = rows.shape[1]
