@@ -83,15 +83,13 @@ class AMGL(EmbeddingClusterer):
 
     Notes
     -----
-    Memory is that of the graphs, of order ``n_views n n_neighbors``, and of blocks of distances
-    while neighbours are searched. Only the smallest datasets use a matrix of samples by samples.
+    Memory is that of the graphs, of order ``n_views n n_neighbors``, and of blocks of distances.
     Sparse views stay sparse.
 
     On counts whose nearest neighbours are a few short samples, one cluster takes nearly all
-    samples; this is a property of the method. If all neighbours of a sample are equally far, as
-    among duplicates, they have equal weights here; in the authors' code they have none. If a
-    sample has more copies than neighbours, which is reported as a warning, copies can be assigned
-    to different clusters.
+    samples; this is a property of the method. Neighbours that are equally far, as duplicates are,
+    have equal weights here and none in the authors' code. Copies of a sample can be assigned to
+    different clusters if there are more of them than neighbours, which is reported as a warning.
 
     References
     ----------

@@ -85,12 +85,10 @@ class CoRegSC(EmbeddingClusterer):
 
     Notes
     -----
-    The dense kernels take ``8 (V + 2) n^2`` bytes. A fit that would need more than half of the
-    memory is rejected beforehand. Sparse views are not made dense, but their kernels are. The
-    width of a kernel is the median of all pairwise distances.
-
-    There are two differences from the public code. U* is recomputed after the last iteration, and
-    the pairwise form clusters the embeddings of all views, of which that code keeps the first.
+    The dense kernels take ``8 (V + 2) n^2`` bytes; a fit that would need more than half of the
+    memory is rejected. The width of a kernel is the median of all pairwise distances. Unlike the
+    public code, U* is recomputed after the last iteration, and the pairwise form clusters the
+    embeddings of all views and not of the first only.
 
     References
     ----------

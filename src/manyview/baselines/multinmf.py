@@ -93,15 +93,13 @@ class MultiNMF(Baseline):
     -----
     There is no `predict`, because coefficients result from the factorisation of all samples.
 
-    The updates follow the authors' code. The default number of updates is smaller, and the
-    initialisation is reconstructed: it has fewer passes and restarts, restarts all views
-    together, and uses the average as consensus from the first round on, so that the objective
-    never increases.
+    The updates follow the authors' code. The initialisation is reconstructed: it has fewer passes
+    and restarts, restarts all views together, and uses the average as consensus from the first
+    round on, so that the objective never increases.
 
-    Memory is the views in float64, which are not copied if they already are, and a few times
-    (n_samples + n_features) x n_clusters numbers per view. Sparse views are not made dense, not
-    even by ``negative="shift"``; ``"clip"`` copies a view that has negative entries. The time of
-    an update is proportional to n_clusters times the number of stored entries.
+    Memory is the views in float64 and a few times (n_samples + n_features) x n_clusters numbers
+    per view. Sparse views are not made dense, not even by ``negative="shift"``. The time of an
+    update is proportional to n_clusters times the number of stored entries.
 
     References
     ----------

@@ -88,9 +88,9 @@ class RMKMC(Baseline):
     cluster takes over the sample with the worst fit, which becomes its centre. The distance is
     smoothed to ``sqrt(|x - f|^2 + eps)``, with eps 1e-12 of the variance of the view, in J too.
 
-    Memory is a float64 copy of each dense view and n_samples x n_clusters numbers per view.
-    Sparse views are not made dense, nor copied if they are float64. The time of an iteration is
-    proportional to n_clusters times the number of stored entries.
+    Memory is a float64 copy of each dense view and n_samples x n_clusters numbers per view. Sparse
+    views stay sparse. The time of an iteration is proportional to n_clusters times the number of
+    stored entries.
 
     References
     ----------

@@ -100,18 +100,14 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer)
     Notes
     -----
     Up to 3000 samples, or with at least as many features as samples, matrices of samples by
-    samples are formed. They take about 40 n^2 bytes, and a fit that would need more than half of
-    the memory is rejected beforehand. Otherwise memory is that of the data, the graph, 24 D^2
-    bytes and the 400 MB of distances between the up to 10,000 samples from which the kernel width
-    is computed. Sparse views stay sparse.
+    samples take about 40 n^2 bytes; a fit that would need more than half of the memory is
+    rejected. Otherwise memory is that of the data, the graph, 24 D^2 bytes and 400 MB of distances
+    for the kernel width. Sparse views stay sparse.
 
-    With more features than samples and a small gamma the linear function fits any F, and its term
-    has no effect.
-
-    `predict` assigns a sample to the cluster whose centre is nearest to its linear embedding.
-    `labels_` come from F itself, so that the two can differ on the training samples. If a sample
-    has more copies than neighbours, which is reported as a warning, copies can be assigned to
-    different clusters.
+    With more features than samples and a small gamma the linear function fits any F and has no
+    effect. `predict` uses the linear embedding and `labels_` F itself, so that the two can differ
+    on the training samples. Copies of a sample can be assigned to different clusters if there are
+    more of them than neighbours, which is reported as a warning.
 
     References
     ----------
