@@ -1,1 +1,1 @@
-"""Speed and memory, as ratios measured side by side in one run: ``python -m benchmarks``."""
+"""Benchmarks of speed and memory, as ratios measured in one run: ``python -m benchmarks``."""

@@ -1,4 +1,4 @@
-"""Run all measurements, print a table and write them as JSON."""
+"""Run the benchmarks, print their measurements and write them as JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What MMC's sweeps add to its start: ``python -m benchmarks.ablation SETS...``."""
+"""Gains of MMC over its initialisation: ``python -m benchmarks.ablation SETS...``."""
 
 from __future__ import annotations
 
@@ -73,24 +73,12 @@ ON_PRODUCTS = (
 
 @dataclass(frozen=True)
 class Harness:
-    """How comparisons are made.
+    """Settings of the comparisons."""
 
-    Attributes
-    ----------
-    n_jobs : int or None
-        Processes side by side; None for this one, without limits.
-    limits : Limits
-        Of a run.
-    results : ResultsFile or None
-        Where runs are kept, open.
-    shown : bool
-        Whether to show the progress.
-    """
-
-    n_jobs: int | None = None
+    n_jobs: int | None = None  # parallel processes; None for this process, without limits
     limits: Limits | None = None
-    results: ResultsFile | None = None
-    shown: bool = False
+    results: ResultsFile | None = None  # open file that keeps the runs
+    shown: bool = False  # whether to show the progress
 
     def runs(
         self, title: str, methods: Sequence[Method], datasets: Sequence[Dataset], repeats: int
@@ -109,12 +97,16 @@ class Harness:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.ablation", description=__doc__)
-    parser.add_argument("sets", nargs="+", metavar="SETS", help="files, or names of sets")
-    parser.add_argument("--repeats", type=int, default=5, help="seeds, and random splits")
-    parser.add_argument("--jobs", type=int, default=1, help="processes side by side")
-    parser.add_argument("--time-limit", type=float, default=600.0, help="of a fit, in seconds")
-    parser.add_argument("--results", type=Path, metavar="FILE.jsonl", help="keeps runs; goes on")
-    parser.add_argument("--out", type=Path, metavar="FILE.md", help="the tables")
+    parser.add_argument("sets", nargs="+", metavar="SETS", help="files or names of datasets")
+    parser.add_argument(
+        "--repeats", type=int, default=5, help="number of seeds and of random splits"
+    )
+    parser.add_argument("--jobs", type=int, default=1, help="number of parallel processes")
+    parser.add_argument("--time-limit", type=float, default=600.0, help="seconds per fit")
+    parser.add_argument(
+        "--results", type=Path, metavar="FILE.jsonl", help="save runs, and resume from them"
+    )
+    parser.add_argument("--out", type=Path, metavar="FILE.md", help="write the tables to this file")
     options = parser.parse_args(arguments)
     try:
         datasets = [find_dataset(name) for name in dict.fromkeys(options.sets)]
@@ -122,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error(str(error))
     for dataset in datasets:
         if dataset.y is None:
-            parser.error(f"{dataset.name!r} has no classes to score against")
+            parser.error(f"{dataset.name!r} has no class labels, which scores need")
     kept = options.results
     try:
         with nullcontext() if kept is None else ResultsFile(kept) as results:
@@ -143,7 +135,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def ablation(
     harness: Harness, datasets: Sequence[Dataset], repeats: int, n_samples: int = 1000
 ) -> str:
-    """Return the three tables as Markdown; `n_samples` is the size of the sets made here."""
+    """Return the three tables as Markdown; `n_samples` is the size of the synthetic datasets."""
     runs: list[Run] = []
     splits: list[Run] = []
     dropped: dict[str, Dropped] = {}
@@ -171,7 +163,7 @@ def ablation(
 
 
 def variants(n_views: int) -> list[Method]:
-    """Return what is compared on a set of so many views; an order is one below theirs."""
+    """Return the methods for a dataset with `n_views` views, with all lower orders."""
     orders = [order for order in ORDERS if order < n_views]
     lower = [
         method
@@ -186,10 +178,9 @@ def variants(n_views: int) -> list[Method]:
 
 
 def split_runs(harness: Harness, dataset: Dataset, repeats: int) -> list[Run]:
-    """Score what becomes of samples that are held out, and of those that are left.
+    """Return scores of held-out samples, which are predicted, and of the others, which are fitted.
 
-    The former are predicted, the latter fitted by themselves; both are scored in a fit of all,
-    too. Runs have the name of the data set and the number of the split as their seed.
+    Both are also scored in a fit of all samples. The seed of a run is the number of its split.
     """
     y = np.asarray(dataset.y)
     n_first = y.size - round(HELD_OUT * y.size)
@@ -209,7 +200,7 @@ def split_runs(harness: Harness, dataset: Dataset, repeats: int) -> list[Run]:
         for split in range(repeats):
             rows = np.random.default_rng(split).permutation(y.size)
             name = f"{dataset.name}, split {split}, {part}"
-            # all samples, those to fit first, with the classes of the part that is scored
+            # all samples, the fitted ones first, with the classes of the scored part
             datasets.append(Dataset(dataset.views.take(rows), y[rows[rows_of_part]], name=name))
         numbers = {split.name: number for number, split in enumerate(datasets)}
         found = harness.runs(f"{part}, {dataset.name}", methods, datasets, 1)
@@ -224,14 +215,14 @@ def dropped_features(dataset: Dataset) -> Dropped:
         warnings.simplefilter("ignore", ConvergenceWarning)
         try:
             model.fit(dataset.views)
-        except Exception as error:  # a set that fails does not stop the others
+        except Exception as error:  # a dataset that fails does not stop the others
             return Dropped({}, str(error))
     kept = [float(np.any(factor[:-1], axis=1).mean()) for factor in model.view_factors_]
     return Dropped({name: 1.0 - k for name, k in zip(model.view_names_, kept, strict=True)})
 
 
 def product_sets(repeats: int, n_samples: int) -> list[Dataset]:
-    """Return sets whose clusters show in products across views only, `repeats` of each kind."""
+    """Return datasets whose clusters appear only in products across views."""
     made = []
     for seed in range(repeats):
         for k in PRODUCT_CLUSTERS:

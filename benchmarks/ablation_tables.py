@@ -1,4 +1,4 @@
-"""The tables of the ablation as Markdown. What failed is a dash, with its reason below."""
+"""The tables of the ablation as Markdown; a failure is a dash with its reason below."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ NMI = "nmi_geometric"
 START = "start alone"
 FITTED, PREDICTED, RIDGE = "MMC, fit of all", "MMC, predicted", "start and ridge, predicted"
 WITH_ALL, FEWER = "those left, in a fit of all", "those left, fitted by themselves"
-EQUAL = 0.05  # points of NMI within which two means are the same
+EQUAL = 0.05  # points of NMI within which two means count as equal
 DASH = "-"
 
 Cells: TypeAlias = dict[tuple[str, str], list[Run]]
@@ -24,33 +24,19 @@ Scores: TypeAlias = np.ndarray[tuple[int], np.dtype[np.float64]]
 
 @dataclass(frozen=True)
 class Dropped:
-    """Share of features dropped in each view, or why it is not known."""
+    """Share of features dropped in each view, or the error that prevented it."""
 
     shares: Mapping[str, float]
     error: str = ""
 
 
 def gain_table(runs: Sequence[Run], variants: Sequence[str], n_views: Mapping[str, int]) -> str:
-    """Return NMI by variant and set, and what each variant gains over the start alone.
-
-    Parameters
-    ----------
-    runs : sequence of Run
-        Of all variants on all sets.
-    variants : sequence of str
-        The rows.
-    n_views : mapping of str to int
-        Of each set.
-
-    Returns
-    -------
-    str
-    """
+    """Return NMI by variant and dataset, and the gain of each variant over the initialisation."""
     cells = _whole_cells(runs)
     whole = [run for cell in cells.values() for run in cell]
     gains = {}
     if any(run.method == START for run in whole):
-        # they are of the start less the variant
+        # the differences are those of the initialisation less the variant
         gains = {d.other: (-d.mean, -d.high, -d.low) for d in paired_differences(whole, START, NMI)}
     rows = []
     for variant in variants:
@@ -67,20 +53,10 @@ def gain_table(runs: Sequence[Run], variants: Sequence[str], n_views: Mapping[st
 def held_out_table(
     runs: Sequence[Run], splits: Sequence[Run], dropped: Mapping[str, Dropped]
 ) -> str:
-    """Return features dropped and NMI of predicting samples that were held out, by set.
+    """Return the features dropped and the NMI of predicted held-out samples, by dataset.
 
-    Parameters
-    ----------
-    runs : sequence of Run
-        Of the variants, MMC among them.
-    splits : sequence of Run
-        ``FITTED``, ``PREDICTED``, ``RIDGE``, ``WITH_ALL`` and ``FEWER``, a seed for each split.
-    dropped : mapping of str to Dropped
-        By set.
-
-    Returns
-    -------
-    str
+    `splits` are the runs of ``FITTED``, ``PREDICTED``, ``RIDGE``, ``WITH_ALL`` and ``FEWER``, with
+    the number of the split as their seed.
     """
     cells = _whole_cells([*runs, *splits])
     rows = []
@@ -106,7 +82,7 @@ def held_out_table(
 
 
 def _gaps(runs: Sequence[Run] | None, others: Sequence[Run] | None) -> Scores | None:
-    """Return how far two scores are apart, split by split."""
+    """Return the difference of two scores for every split."""
     return _scores(runs, NMI) - _scores(others, NMI) if runs and others else None
 
 
@@ -115,13 +91,13 @@ def _spread(gaps: Scores | None) -> str:
 
 
 def _mean(gaps: Sequence[Scores | None]) -> str:
-    """Return the mean over sets; none where a set has no figure, which may be the worst."""
+    """Return the mean over datasets; a dash if one has no score, which may be the worst."""
     means = [found.mean() for found in gaps if found is not None]
     return _signed(float(np.mean(means)), 1) if len(means) == len(gaps) else DASH
 
 
 def product_table(runs: Sequence[Run]) -> str:
-    """Return ACC by kind of made set, which is what stands before ``;`` in its name."""
+    """Return ACC by kind of synthetic dataset, the part of its name before ``;``."""
     methods = list(dict.fromkeys(run.method for run in runs))
     kinds = list(dict.fromkeys(_kind(run) for run in runs))
     rows = []
@@ -139,7 +115,7 @@ def _kind(run: Run) -> str:
 
 
 def _whole_cells(runs: Sequence[Run]) -> Cells:
-    """Return the runs of each method on each set, where none of them failed."""
+    """Return the runs of each method on each dataset if none of them failed."""
     cells: Cells = {}
     for run in runs:
         cells.setdefault((run.method, run.data), []).append(run)

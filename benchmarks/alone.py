@@ -1,6 +1,6 @@
-"""One fit in a process of its own, so that its peak of memory is nobody else's.
+"""One fit in its own process, so that its peak memory can be measured.
 
-``python -m benchmarks.alone METHOD SET [--memory GIB]`` prints what came of it as JSON.
+``python -m benchmarks.alone METHOD SET [--memory GIB]`` prints the outcome as JSON.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ GIB = 2**30
 
 @dataclass
 class Outcome:
-    """What came of a fit: seconds and peak, or the memory it was refused, or how it failed."""
+    """Seconds and peak memory of a fit, or the memory it would need, or the error."""
 
     seconds: float
-    peak: float = 0.0  # GiB beyond what stood before the fit
+    peak: float = 0.0  # GiB in addition to those before the fit
     nmi: float = 0.0
-    refused: float | None = None  # GiB that it would need
+    refused: float | None = None  # GiB that it would need, if it is rejected
     message: str = ""
 
 
 def fit_alone(method: str, data: str, *, limit: float, memory_gib: float | None = None) -> Outcome:
-    """Fit in a child process and end it after some seconds.
+    """Fit in a child process and terminate it after `limit` seconds.
 
-    With `memory_gib` the library is told that the machine has no more memory than this.
+    With `memory_gib` the library assumes a machine with that much memory.
     """
     command = [sys.executable, "-m", "benchmarks.alone", method, data]
     if memory_gib is not None:
@@ -97,18 +97,18 @@ def _dataset(data: str) -> Dataset:
         return make_views(10_000, 10, (50, 50, 50), random_state=0)
     folder = data_dir()
     if folder is None:
-        raise FileNotFoundError(f"MANYVIEW_DATA is not set: {data} is not here")
+        raise FileNotFoundError(f"MANYVIEW_DATA is not set; {data} is not available")
     return read_views(folder / f"{data}.npz")
 
 
 def _forget_peak() -> None:
-    # where this cannot be done the peak is that since the process began
+    # if this is not possible the peak is that since the start of the process
     with suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def _status(field: str) -> float:
-    """Return bytes; ``ru_maxrss`` would count what the parent held before the child began."""
+    """Return bytes; ``ru_maxrss`` would include the memory of the parent process."""
     try:
         lines = Path("/proc/self/status").read_text().splitlines()
     except OSError:

@@ -1,4 +1,4 @@
-"""How the time of the methods that hold no matrix of samples by samples grows with samples."""
+"""Growth of the time of RMKMC and MultiNMF with the number of samples."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SHAPES: dict[str, tuple[list[int], tuple[int, int], float | None]] = {
     "dense": ([20_000, 40_000, 80_000, 160_000, 320_000], (100, 60), None),
     "sparse, 2%": ([2_500, 5_000, 10_000, 20_000, 40_000], (1_000, 600), 0.02),
 }
-# as much work whatever the data: no tolerance, and no k-means with iterations of its own
+# the same work for all data: no tolerance, and no k-means
 METHODS: dict[str, Callable[[], Any]] = {
     "RMKMC": lambda: RMKMC(K, max_iter=ITERATIONS, tol=0.0, random_state=0),
     "MultiNMF": lambda: MultiNMF(
@@ -39,7 +39,7 @@ def run() -> Iterator[Measurement]:
     for kind, (samples, widths, density) in SHAPES.items():
         times: dict[str, list[float]] = {name: [] for name in METHODS}
         for n in samples:
-            # clusters that overlap: where they stand apart RMKMC is done before its iterations
+            # clusters overlap, because RMKMC converges early on well separated ones
             views, _ = make_views(n, K, widths, separation=1.0, density=density, random_state=0)
             for name, make in METHODS.items():
                 times[name].append(_seconds(make, views))
@@ -57,7 +57,7 @@ def _seconds(make: Callable[[], Any], views: Any) -> float:
     done = _fitted(make(), views).n_iter_
     expected = make().get_params().get("max_iter", done)
     if done != expected:
-        raise RuntimeError(f"{make()} stopped after {done} iterations: times would not compare")
+        raise RuntimeError(f"{make()} stopped after {done} iterations, so times are not comparable")
     return median(seconds_of(lambda: _fitted(make(), views)) for _ in range(3))
 
 

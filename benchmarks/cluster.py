@@ -1,7 +1,7 @@
-"""MMC on a cluster of two processes: overhead, memory, data on disk, bytes through the driver.
+"""MMC on a Dask cluster of two processes: overhead, memory, data on disk, network traffic.
 
-``python -m benchmarks.cluster [parts] [--scale 0.1]`` prints a table. A scale below 1 makes all
-data smaller, for trying out; the bounds are meant for 1.
+``python -m benchmarks.cluster [parts] [--scale 0.1]`` prints a table. A scale below 1 reduces
+all data, for a trial; the bounds hold for 1.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from manyview.engine.dask_tasks import Cluster
 
 N_CLUSTERS = 5
 RANK = 20
-SWEEPS = 5
-CHUNK_BYTES = 120_000_000  # of a chunk of the wider view, in the middle of what the docs recommend
+ITERATIONS = 5
+CHUNK_BYTES = 120_000_000  # of a chunk of the wider view, as the docs recommend
 DRAWN = 50_000  # samples that are drawn together
 ON_DISK_ROWS = 100_000  # of a chunk
 CAP = "700MB"
 
 
 def overhead(scale: float) -> Iterator[Measurement]:
-    """Seconds on the cluster beside those of two threads in this process; memory of the workers.
+    """Compare the time on the cluster with that of two threads, and measure the workers' memory.
 
-    The shorter of two fits each: the first in a process also pays for memory that is new to it.
+    The shorter of two fits counts, because the first one in a process also allocates memory.
     """
     n = int(2_000_000 * scale)
     for dtype in (np.float32, np.float64):
@@ -78,16 +78,16 @@ def overhead(scale: float) -> Iterator[Measurement]:
             f"{share / 1e6:.0f} MB",
         )
         yield Measurement(
-            f"MB through the driver in a sweep, {shown}",
-            sum(sizes) / SWEEPS / 1e6,
+            f"MB through the driver per iteration, {shown}",
+            sum(sizes) / ITERATIONS / 1e6,
             None,
-            detail=f"{len(sizes) / SWEEPS:.0f} calls, the largest {max(sizes) / 1e3:.0f} kB; the "
-            "start is counted in",
+            detail=f"{len(sizes) / ITERATIONS:.0f} calls, the largest {max(sizes) / 1e3:.0f} kB; "
+            "initialisation included",
         )
 
 
 def latency(scale: float) -> Iterator[Measurement]:
-    """Seconds of a call on blocks that are next to empty: what a call costs without work."""
+    """Measure the time of a call on nearly empty blocks."""
     from manyview import as_views
     from manyview.engine.dask import DaskEngine
 
@@ -107,14 +107,16 @@ def latency(scale: float) -> Iterator[Measurement]:
 
 
 def on_disk(scale: float) -> Iterator[Measurement]:
-    """A fit of data on disk by workers whose memory is less than the data and the state."""
+    """Fit data on disk with workers that have less memory than the data and the state."""
     n, width = int(10_000_000 * scale), 20
     folder = Path(tempfile.mkdtemp(prefix="manyview-cluster-"))
     state = _state_bytes(n, 4)
     needed = 3 * (2 * n * width * 4 + state)
     try:
         if shutil.disk_usage(folder).free < needed:
-            print(f"{needed / 1e9:.1f} GB are not free in {folder}: the data on disk are left out")
+            print(
+                f"{folder} has less than {needed / 1e9:.1f} GB free; data on disk are not measured"
+            )
             return
         stores = [_stored(folder / f"view{v}.zarr", n, width, seed=v) for v in range(2)]
         with _cluster(memory_limit=CAP, local_directory=str(folder)) as client:
@@ -123,7 +125,8 @@ def on_disk(scale: float) -> Iterator[Measurement]:
                 seconds, cpu = _timed(lambda: _found(_model(n), there).persist(), client)
         data = 2 * n * width * 4
         yield Measurement(
-            f"seconds of {SWEEPS} sweeps on {n:,} x (20 + 20) float32 on disk, workers of {CAP}",
+            f"seconds of {ITERATIONS} iterations, {n:,} x (20 + 20) float32 on disk, "
+            f"workers of {CAP}",
             seconds,
             None,
             detail=f"of processors {cpu:.0f} s; {data / 1e9:.2f} GB of data, "
@@ -148,7 +151,7 @@ PARTS: dict[str, Callable[[float], Iterator[Measurement]]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.cluster", description=__doc__)
     add_parts(parser, PARTS)
-    parser.add_argument("--scale", type=float, default=1.0, help="of the numbers of samples")
+    parser.add_argument("--scale", type=float, default=1.0, help="factor of the numbers of samples")
     options = parser.parse_args()
     missed = 0
     for part in options.parts or PARTS:
@@ -163,14 +166,14 @@ def _nothing(block: Any) -> tuple[int]:
 
 
 def _model(n: int, **options: Any) -> MMC:
-    """Return MMC that starts from the clusters that were drawn, a tenth of them at random."""
+    """Return MMC initialised with the true clusters, a tenth of them replaced at random."""
     rng = np.random.default_rng(0)
     start = np.where(rng.random(n) < 0.1, rng.integers(0, N_CLUSTERS, n), _labels(0, n))
     return MMC(
         N_CLUSTERS,
         rank=RANK,
         init=start,
-        max_iter=SWEEPS,
+        max_iter=ITERATIONS,
         tol=0.0,
         patience=None,
         random_state=0,
@@ -183,7 +186,7 @@ def _found(model: MMC, there: list[Any]) -> Any:
 
 
 def _state_bytes(n: int, itemsize: int) -> int:
-    """Size of what blocks keep: projections, products of others, F twice, labels, scales."""
+    """Return the size of the state: projections, products of others, F twice, labels, scales."""
     return n * (itemsize * (3 * RANK + 2 * N_CLUSTERS + 2) + 8)
 
 
@@ -198,7 +201,7 @@ def _labels(begin: int, end: int) -> np.ndarray:
 
 
 def _rows(begin: int, end: int, width: int, dtype: Any, seed: int = 0) -> np.ndarray:
-    """Rows around the centres of clusters, from a multiple of `DRAWN` on."""
+    """Return rows around cluster centres; `begin` is a multiple of `DRAWN`."""
     centres = np.random.default_rng(seed).standard_normal((N_CLUSTERS, width))
     rows = np.empty((end - begin, width), dtype)
     for start in range(begin, end, DRAWN):
@@ -209,7 +212,7 @@ def _rows(begin: int, end: int, width: int, dtype: Any, seed: int = 0) -> np.nda
 
 
 def _made_there(n: int, width: int, dtype: Any, blocks: int) -> da.Array:
-    """The same rows as a Dask array: made by the workers, as those of a store would be read."""
+    """Return the same rows as a Dask array that the workers generate."""
     rows = DRAWN * -(-n // (DRAWN * blocks))
     chunks = (tuple(min(rows, n - begin) for begin in range(0, n, rows)), (width,))
 
@@ -246,7 +249,7 @@ def _cluster(**options: Any) -> Iterator[Client]:
 
 
 def _warmed_up() -> None:
-    """Import what a worker needs, which is not part of the work."""
+    """Import what a worker needs, so that it is not timed."""
     import sklearn.cluster  # noqa: F401
 
     import manyview.engine.dask  # noqa: F401
@@ -264,7 +267,7 @@ def _resident(client: Client) -> int:
 
 @contextmanager
 def _peak_memory(client: Client) -> Iterator[list[int]]:
-    """Give the largest resident size of each worker, looked at ten times a second."""
+    """Yield the largest resident size of each worker, sampled ten times a second."""
     workers = _workers(client)
     peak = [0] * len(workers)
     done = threading.Event()
@@ -286,7 +289,7 @@ def _peak_memory(client: Client) -> Iterator[list[int]]:
 
 @contextmanager
 def _counted() -> Iterator[list[int]]:
-    """Give the bytes that come to the driver in each call."""
+    """Yield the bytes that each call sends to the driver."""
     sizes: list[int] = []
     run = Cluster.run
 
@@ -310,7 +313,7 @@ def _plain(result: Any) -> Any:
 
 
 def _timed(function: Callable[[], Any], client: Client | None = None) -> tuple[float, float]:
-    """Return the seconds of a call, and those that processors worked for it."""
+    """Return the wall time and the processor time of a call."""
     processes = [psutil.Process(), *(_workers(client) if client else [])]
 
     def worked() -> float:

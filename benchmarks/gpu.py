@@ -1,10 +1,10 @@
-"""What a fit on a device takes: the hot loop, whole fits, agreement with the CPU, and TF32.
+"""Benchmarks of MMC on a GPU: hot loop, whole fits, agreement with the CPU, and TF32.
 
     python -m benchmarks.gpu                      # a CUDA device of 80 GB or more, some minutes
-    python -m benchmarks.gpu --small              # small sizes, on the CPU where there is no device
+    python -m benchmarks.gpu --small              # small sizes, on the CPU if there is no GPU
 
-Needs torch and what manyview itself needs, nothing else. Times are those of CUDA events after a
-warm-up; data are made on the device.
+Only torch and the dependencies of manyview are needed. Times are those of CUDA events after a
+warm-up; data are generated on the device.
 """
 
 from __future__ import annotations
@@ -33,10 +33,8 @@ from benchmarks.measure import Measurement, add_parts, data_dir
 from manyview import MMC, as_views
 from manyview.engine import arrays
 from manyview.engine.torch import TorchEngine
-from manyview.mmc import estimator
-from manyview.mmc import initial as init
-from manyview.mmc import initial as start
-from manyview.mmc import solver as candidate
+from manyview.graph import estimator as graph
+from manyview.mmc import estimator, initial, solver
 from manyview.mmc.objective import normal_kernel
 
 RANK = 32
@@ -44,17 +42,18 @@ CLUSTERS = 10
 LANDMARKS_FROM = 30_000  # samples of a warm-up: enough for landmarks and for k-means by a sample
 
 
-# the parts of a fit, by the functions that it goes through; those of the start are parts of it
+# functions that are timed in a fit; those of NESTED are called by others of them
+NESTED = ("embed_by_landmarks", "cluster_state")
 WATCHED: dict[Any, tuple[str, ...]] = {
     estimator: ("check_scale", "engine_for", "default_gamma"),
-    start: ("graph_start", "kmeans_start", "start_factors", "begin", "sweep", "factor_steps"),
-    candidate: ("carry_on", "refit"),
-    init: ("embed_by_landmarks", "cluster_state"),
+    initial: ("graph_start", "kmeans_start", "start_factors", "begin", "sweep", "factor_steps"),
+    solver: ("carry_on", "refit"),
+    graph: NESTED,
 }
 
 
 class Bench:
-    """Where it runs, and at which size."""
+    """The device and the size of the data."""
 
     def __init__(self, *, small: bool, data: Path | None) -> None:
         self.small, self.data = small, data
@@ -65,11 +64,11 @@ class Bench:
         return small if self.small else large
 
     def bound(self, value: float) -> float | None:
-        """Bounds are those of large sizes on a device."""
+        """Return the bound, which holds for large sizes on a GPU only."""
         return None if self.small or not self.on_device else value
 
     def seconds(self, function: Callable[[], object]) -> float:
-        """Return the time of one call, with all that it left to be done on the device."""
+        """Return the seconds of one call, with its pending work on the device."""
         if not self.on_device:
             begin = time.perf_counter()
             function()
@@ -90,9 +89,9 @@ class Bench:
     def clustered(
         self, n: int, widths: tuple[int, ...], *, length: float, seed: int = 0
     ) -> tuple[list[Any], Any]:
-        """Return views and clusters: half of the features have means of their own, all have noise.
+        """Return views and clusters; half of the features separate the clusters, all have noise.
 
-        `length` is that of the clusters' means beside noise of 1 in every feature.
+        `length` is the norm of the cluster means; the noise has standard deviation 1.
         """
         source = torch.Generator(self.device).manual_seed(seed)
         options: dict[str, Any] = {"generator": source, "device": self.device}
@@ -113,7 +112,7 @@ class Bench:
 
 @contextmanager
 def precision(name: str) -> Iterator[None]:
-    """Let float32 products use TF32 ("high") or not ("highest"): the caller's switch, not ours."""
+    """Let float32 products use TF32 ("high") or not ("highest")."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision(name)
     try:
@@ -123,7 +122,7 @@ def precision(name: str) -> Iterator[None]:
 
 
 def hot_loop(bench: Bench) -> Iterator[Measurement]:
-    """Measure ``pull(B * ((B * project(W)) @ C))`` against what it cannot avoid."""
+    """Compare ``pull(B * ((B * project(W)) @ C))`` with the products that it needs at least."""
     n, d = bench.size(1_000_000, 20_000), bench.size(1024, 128)
     shape = f"{n:,} x {d:,}, R = {RANK}"
     x = torch.randn(n, d, device=bench.device)
@@ -182,7 +181,7 @@ def _bandwidth(bench: Bench, x: Any) -> float:
 
 @contextmanager
 def watched(bench: Bench) -> Iterator[dict[str, float]]:
-    """Time the parts of a fit by the functions that it goes through."""
+    """Time the functions of WATCHED."""
     seconds: dict[str, float] = {}
     whole = {
         (module, name): getattr(module, name) for module, names in WATCHED.items() for name in names
@@ -213,14 +212,14 @@ def fitted(views: list[Any], **options: Any) -> MMC:
 
 
 def agreement(one: Any, other: Any) -> float:
-    """Return the adjusted Rand index, of a million samples where there are more."""
+    """Return the adjusted Rand index, on at most about a million samples."""
     step = max(1, len(one) // 1_000_000)
     pair = (arrays.to_numpy(labels)[::step] for labels in (one, other))
     return float(adjusted_rand_score(*pair))
 
 
 def whole_fits(bench: Bench) -> Iterator[Measurement]:
-    """Measure fits with defaults, start and labels included."""
+    """Measure fits with defaults, including initialisation and labels."""
     for n, widths, length, most in (
         (bench.size(1_000_000, 20_000), (bench.size(1024, 128),) * 2, 4.0, 3.0),
         (bench.size(10_000_000, 40_000), (bench.size(100, 50),) * 2, 3.0, 10.0),
@@ -245,7 +244,7 @@ def _whole_fit(
     found: list[MMC] = []
     seconds = bench.seconds(lambda: found.append(fitted(views)))
     model = found[0]
-    detail = f"{model.n_iter_} sweeps, ARI {agreement(model.labels_, truth):.3f}"
+    detail = f"{model.n_iter_} iterations, ARI {agreement(model.labels_, truth):.3f}"
     if bench.on_device:
         peak = (torch.cuda.max_memory_allocated() - held) / 1e9
         detail += f"; {held / 1e9:.1f} GB of data, {peak:.1f} GB beyond; warm-up {first:.1f} s"
@@ -253,7 +252,7 @@ def _whole_fit(
     with watched(bench) as parts:
         again = bench.seconds(lambda: fitted(views))
     listed = ", ".join(f"{name} {value:.3f}" for name, value in parts.items())
-    rest = again - sum(value for name, value in parts.items() if name not in WATCHED[init])
+    rest = again - sum(value for name, value in parts.items() if name not in NESTED)
     yield Measurement(
         "the same once more, in parts", again, None, detail=f"{listed}, checks and rest {rest:.3f}"
     )
@@ -269,7 +268,7 @@ def same_labels(bench: Bench) -> Iterator[Measurement]:
     folder = data_dir()
     path = bench.data or (folder / "mnist70k.npz" if folder is not None else None)
     if path is None or not path.exists():
-        print("no mnist70k.npz in MANYVIEW_DATA or by --data: left out")
+        print("mnist70k.npz is neither in MANYVIEW_DATA nor given by --data; it is not measured")
         return
     from manyview.datasets import read_views
 
@@ -304,12 +303,12 @@ def _compared(
 
 
 def tf32(bench: Bench) -> Iterator[Measurement]:
-    """Measure what TF32 gains and costs."""
+    """Compare time and labels with TF32 and with float32."""
     if not bench.on_device:
-        print("TF32 is a matter of CUDA devices: left out")
+        print("TF32 needs a CUDA device; it is not measured")
         return
     n, widths = bench.size(500_000, 20_000), (bench.size(1024, 128),) * 2
-    # easy clusters, and such that many samples lie between two
+    # well separated clusters, and overlapping ones
     for length in (4.0, 2.5):
         views, truth = bench.clustered(n, widths, length=length)
         models, seconds = {}, {}
@@ -349,7 +348,7 @@ def main() -> int:
     )
     add_parts(parser, PARTS)
     parser.add_argument("--small", action="store_true", help="small sizes, no bounds")
-    parser.add_argument("--json", type=Path, help="where to write the measurements")
+    parser.add_argument("--json", type=Path, help="write the measurements to this file")
     parser.add_argument("--data", type=Path, help="mnist70k.npz, if not in MANYVIEW_DATA")
     options = parser.parse_args()
     bench = Bench(small=options.small, data=options.data)

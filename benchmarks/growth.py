@@ -1,4 +1,4 @@
-"""How time grows with samples and with features, and how much memory a fit takes."""
+"""Growth of the time of MMC with samples and features, and its memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from benchmarks.measure import Measurement, exponent, seconds_of
 from manyview import MMC, Views
 from manyview.datasets import make_views
 
-SWEEPS = 10
+ITERATIONS = 10
 K = 5
 EXPONENT_BOUND = 1.1
 
@@ -38,7 +38,7 @@ def _exponent(name: str, sizes: list[int], times: list[float]) -> Measurement:
 def _fit(views: Views) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        MMC(K, max_iter=SWEEPS, tol=0.0, random_state=0).fit(views)
+        MMC(K, max_iter=ITERATIONS, tol=0.0, random_state=0).fit(views)
 
 
 def _seconds(views: Views) -> float:

@@ -1,4 +1,4 @@
-"""The normal operator against the two bare products with the data that it cannot avoid."""
+"""The normal operator of MMC compared with the two products that it needs at least."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def run() -> Iterator[Measurement]:
     yield _measured("sparse float64 20,000 x 5,000, 2%", thin)
     folder = data_dir()
     if folder is None:
-        print("MANYVIEW_DATA is not set: fox is left out of the hot loop")
+        print("MANYVIEW_DATA is not set; the hot loop is not measured on fox")
         return
     views, _ = read_views(folder / "fox.npz")
     yield _measured("fox image, dense 1,523 x 996", views["image"])

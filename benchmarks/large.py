@@ -1,8 +1,8 @@
-"""The seven compared methods on fox and on 10,000 samples: seconds and peak memory, or a refusal.
+"""Time and peak memory of the seven baselines on fox and on 10,000 samples.
 
-Each fit has a process of its own. First the library is told that the machine is small: what it
-then refuses, with the memory it says it would need, is tried again with what there is, and must
-stay within what it said. What it does not refuse must stay within half of the small machine.
+Each fit has its own process. At first the library assumes a machine with little memory. A fit that
+it rejects is repeated with the actual memory and must stay within the memory named in the error.
+A fit that it accepts must stay within half of the memory of the small machine.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ LIMIT = 600.0  # seconds
 
 def run() -> Iterator[Measurement]:
     if data_dir() is None:
-        print("MANYVIEW_DATA is not set: fox is left out of the large fits")
+        print("MANYVIEW_DATA is not set; the large fits are not measured on fox")
     else:
         for method in COMPARED:
             yield from _measured(method, "fox", "fox")
@@ -39,7 +39,7 @@ def _measured(method: str, data: str, shown: str) -> Iterator[Measurement]:
             at_least=True,
             detail=f"in {outcome.seconds:.2f} s: {outcome.message}",
         )
-        allowed, within = outcome.refused, "what it says it would need"
+        allowed, within = outcome.refused, "the memory named in the error"
         outcome = fit_alone(method, data, limit=LIMIT)
     if outcome.refused is not None:
         yield Measurement(

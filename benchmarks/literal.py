@@ -1,7 +1,7 @@
-"""The paper's algorithm, line by line, with what a first version would use for each step.
+"""A literal transcription of the algorithm of the paper, with errors corrected.
 
-Its slips are corrected, and it is given two kindnesses: conjugate gradients start from the
-current factor rather than from zero, and stop after 500 steps.
+In its favour, conjugate gradients start at the current factor instead of zero and stop after 500
+steps.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ SMOOTHING = 1e-20
 
 
 class Literal:
-    """State of the transcription.
+    """The transcription and its state.
 
     Parameters
     ----------
     views : list of array
         Views with unit rows.
     factors : list of ndarray
-        First view factors, bias last.
+        Initial view factors, bias last.
     clusters, indicator : ndarray
-        First cluster factor and indicator.
+        Initial cluster factor and indicator.
     gamma : float
         Weight of the l2,1 penalty.
     """
@@ -55,7 +55,7 @@ class Literal:
         size = sum(np.linalg.norm(W, axis=1).sum() for W in (*self.W, self.A))
         return float(np.sum((self._embedding() @ self.A.T - self.F) ** 2) + self.gamma * size)
 
-    def sweep(self) -> None:
+    def iterate(self) -> None:
         for v in range(len(self.W)):
             self._view_factor(v)
         P = self._embedding()
@@ -64,11 +64,11 @@ class Literal:
         U, _, Vt = np.linalg.svd(P @ self.A.T, full_matrices=False)
         self.F = U @ Vt
 
-    def run(self, sweeps: int) -> float:
-        """Sweep, and return the seconds that it took."""
+    def run(self, iterations: int) -> float:
+        """Iterate and return the seconds."""
         begin = time.perf_counter()
-        for _ in range(sweeps):
-            self.sweep()
+        for _ in range(iterations):
+            self.iterate()
         return time.perf_counter() - begin
 
     def _embedding(self, without: int | None = None) -> Matrix:

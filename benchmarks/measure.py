@@ -1,4 +1,4 @@
-"""How things are timed, and what a measurement is."""
+"""Timers and measurements."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import numpy as np
 
 @dataclass
 class Measurement:
-    """A figure, and the bound that it is asked to keep; None for a figure that is only shown."""
+    """A figure and its bound; without a bound the figure is only reported."""
 
     name: str
     figure: float
@@ -31,7 +31,7 @@ class Measurement:
         return self.figure >= self.bound if self.at_least else self.figure <= self.bound
 
     def row(self) -> dict[str, Any]:
-        # JSON has no infinity, the figure of what failed
+        # JSON has no infinity, which is the figure of a failed run
         figure = self.figure if np.isfinite(self.figure) else None
         return {**asdict(self), "figure": figure, "kept": self.kept}
 
@@ -39,7 +39,7 @@ class Measurement:
 def side_by_side(
     functions: Mapping[str, Callable[[], object]], *, repeats: int = 7
 ) -> dict[str, float]:
-    """Return the median seconds of each function, taking turns so that noise falls on all."""
+    """Return the median seconds of each function; they alternate, so that noise affects all."""
     seconds: dict[str, list[float]] = {name: [] for name in functions}
     for function in functions.values():
         function()
@@ -68,14 +68,14 @@ def data_dir() -> Path | None:
 
 
 def add_parts(parser: ArgumentParser, known: Iterable[str]) -> None:
-    """Let a command take names of its parts, all by default."""
+    """Add an argument for the parts to run, all by default."""
     names = list(known)
 
-    # argparse's own choices refuse an empty list
+    # argparse rejects an empty list if it has choices
     def part(name: str) -> str:
         if name not in names:
-            raise ArgumentTypeError(f"no such part: {name}; expected some of {', '.join(names)}")
+            raise ArgumentTypeError(f"no such part: {name}; expected {', '.join(names)}")
         return name
 
-    told = f"of {', '.join(names)}; or all"
-    parser.add_argument("parts", nargs="*", type=part, metavar="PART", help=told)
+    described = f"one of {', '.join(names)}; by default all"
+    parser.add_argument("parts", nargs="*", type=part, metavar="PART", help=described)

@@ -1,11 +1,10 @@
-"""A fit of views on disk that are four times as large as the memory the process may take.
+"""A fit of views on disk that are four times as large as the memory limit.
 
 ``python -m benchmarks.out_of_core`` writes 2 GiB into a temporary folder (TMPDIR) and fits them
-twice, each in a process of its own: mapped, under a limit of 512 MiB, and read into memory. The
-limit is RLIMIT_DATA, which counts what a process allocates and not the files it maps for reading;
-RLIMIT_AS would count those too. Pages of the files stay in the system's cache while there is room
-for them: what a disk costs where there is none is not in these figures. A last part reads a file
-that is in no cache, with and without advice to the system on what will be read.
+twice, each in its own process: memory-mapped, under a limit of 512 MiB, and read into memory. The
+limit is RLIMIT_DATA, which does not count mapped files. The system caches pages of the files if it
+has room, so these times do not include a slow disk. A last part reads a file that is not cached,
+with and without advice to the system on what will be read.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ from manyview import MMC
 
 LIMIT = 512 << 20
 SAMPLES, WIDTHS, CLUSTERS = 1 << 18, (1024, 1024), 5
-SWEEPS = 2
+ITERATIONS = 2
 ADVICE = ("none", "sequential", "will need", "don't need")
 
 
@@ -61,7 +60,7 @@ def run() -> Iterator[Measurement]:
             "largest relative difference of the objective, mapped and in memory",
             _difference(mapped["objective"], in_memory["objective"]),
             1e-6,
-            detail=f"after each of {SWEEPS} sweeps, the last {mapped['objective'][-1]:.6g}",
+            detail=f"after each of {ITERATIONS} iterations, the last {mapped['objective'][-1]:.6g}",
         )
         yield Measurement(
             "time of a fit, mapped / in memory",
@@ -144,7 +143,7 @@ def _fitted(how: str, folder: Path, threads: int) -> dict[str, Any]:
         except MemoryError as error:
             whole = f"MemoryError: {error}"
     views = [np.load(path, mmap_mode="r" if how == "mapped" else None) for path in paths]
-    model = MMC(CLUSTERS, max_iter=SWEEPS, tol=0.0, random_state=0, n_jobs=threads)
+    model = MMC(CLUSTERS, max_iter=ITERATIONS, tol=0.0, random_state=0, n_jobs=threads)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         seconds = seconds_of(lambda: model.fit(views))
@@ -159,7 +158,7 @@ def _fitted(how: str, folder: Path, threads: int) -> dict[str, Any]:
 
 
 def _allocated() -> float:
-    """MiB that count against RLIMIT_DATA."""
+    """Return the MiB that count against RLIMIT_DATA."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmData")) / 1024
 
@@ -169,7 +168,7 @@ def _difference(found: list[float], expected: list[float]) -> float:
 
 
 def _pass(path: Path, *, cold: bool = True, products: bool = True, advice: str = "none") -> float:
-    """Seconds of a pass over a mapped file, in no cache or in the system's."""
+    """Return the seconds of a pass over a mapped file, cached by the system or not."""
     descriptor = os.open(path, os.O_RDONLY)
     os.fsync(descriptor)
     if cold:
@@ -188,7 +187,7 @@ def _pass(path: Path, *, cold: bool = True, products: bool = True, advice: str =
             if advice == "will need" and n + rows < SAMPLES:
                 mapping.madvise(mmap.MADV_WILLNEED, here + rows * rows_bytes, rows * rows_bytes)
             block = x[n : n + rows]
-            # a look at a number of each page reads all of them
+            # reading one number of each page loads all pages
             _ = block.T @ (block @ factor) if products else block[:, 0].max()
             if advice == "don't need":
                 mapping.madvise(mmap.MADV_DONTNEED, here, rows * rows_bytes)

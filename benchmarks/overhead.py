@@ -1,4 +1,4 @@
-"""A comparison, with its processes and its results file, against the bare fits and scores."""
+"""Overhead of a comparison, with its processes and results file, over its fits and scores."""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
-"""Real views that anybody can make: source files of installed packages, and which is whose.
+"""Multi-view datasets of the source files of installed packages.
 
     python -m benchmarks.packages FOLDER
     manyview compare FOLDER/*.npz --methods MMC,MMC-F,k-means,mini-batch,spectral --repeats 5
 
-A sample is a Python file, its class the package or the part of one that it belongs to. Its views
-are the names in its code and the words of its comments and docstrings, as counts, and how it is
-written: the shares of keywords, operators and kinds of tokens. Names of the classes are taken
-out of all files. Many are written by programs or copied, as in any collection. What is not
-installed is left out, and files of other versions make other sets: compare methods in one run.
+A sample is a Python file, and its class is the package or subpackage it belongs to. The views are
+counts of the names in its code, counts of the words of its comments and docstrings, and the shares
+of keywords, operators and kinds of tokens. Names of the classes are removed from all files.
+Packages that are not installed are left out. Other versions of a package give other datasets, so
+methods should be compared in one run.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ SETS = {
 
 
 class Source(NamedTuple):
-    """What is read off a file."""
+    """The names, words and kinds of tokens of a file."""
 
     names: str
     words: str
@@ -73,11 +73,11 @@ class Source(NamedTuple):
 
 
 @cache
-def read(path: Path) -> Source | None:
-    """Return a file's names, words and kinds of tokens, or None where it is short or not read."""
+def read(path: Path, shortest: int = SHORTEST) -> Source | None:
+    """Return a file's names, words and kinds of tokens; None if it is short or no valid Python."""
     try:
         text = path.read_text(encoding="utf8")
-        if len(text) < SHORTEST:
+        if len(text) < shortest:
             return None
         tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
     except (SyntaxError, UnicodeDecodeError, tokenize.TokenError):
@@ -95,7 +95,7 @@ def read(path: Path) -> Source | None:
 
 
 def sources(module: str, most: int, seed: int) -> list[Source]:
-    """Return some files of a package, in random order."""
+    """Return at most `most` files of a package, in random order."""
     spec = importlib.util.find_spec(module.split(".")[0])
     if spec is None or not spec.submodule_search_locations:
         return []
@@ -107,18 +107,18 @@ def sources(module: str, most: int, seed: int) -> list[Source]:
 
 
 def without(modules: Iterable[str], source: Source) -> Source:
-    """Return a file without the names of packages; words that merely contain one stay."""
+    """Return a file without the names of packages; longer words that contain one stay."""
     parts = sorted({re.escape(part) for module in modules for part in module.split(".")})
     own = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(parts)})(?![A-Za-z])", re.IGNORECASE)
     return source._replace(names=own.sub(" ", source.names), words=own.sub(" ", source.words))
 
 
-def make(modules: list[str], most: int, path: Path) -> str:
-    """Write the set of some packages, and return what was done."""
+def make(modules: list[str], most: int, path: Path, fewest: int = FEWEST) -> str:
+    """Write the dataset of some packages and return a summary."""
     found = {module: sources(module, most, seed=0) for module in modules}
-    kept = {module: files for module, files in found.items() if len(files) >= FEWEST}
+    kept = {module: files for module, files in found.items() if len(files) >= fewest}
     if len(kept) < 2:
-        return f"{path.stem}: fewer than two of {', '.join(modules)} are here; left out"
+        return f"{path.stem}: fewer than two of {', '.join(modules)} are installed; left out"
     files = [without(kept, source) for part in kept.values() for source in part]
     y = np.repeat(list(kept), [len(part) for part in kept.values()])
     names = CountVectorizer(
@@ -146,13 +146,13 @@ def make(modules: list[str], most: int, path: Path) -> str:
 def _counted(vectorizer: CountVectorizer, texts: list[str]) -> pd.DataFrame:
     counts = vectorizer.fit_transform(texts)
     columns = vectorizer.get_feature_names_out()
-    sparse: Any = pd.DataFrame.sparse  # no type of its own in pandas' stubs
+    sparse: Any = pd.DataFrame.sparse  # not typed in the stubs of pandas
     frame: pd.DataFrame = sparse.from_spmatrix(counts, columns=columns)
     return frame
 
 
 def written(folder: Path) -> Iterator[str]:
-    """Write all sets, one after the other."""
+    """Write all datasets and yield their summaries."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, (modules, most) in SETS.items():
         yield make(modules.split(), most, folder / f"{name}.npz")
@@ -160,6 +160,6 @@ def written(folder: Path) -> Iterator[str]:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("folder", type=Path, help="where the sets are written")
+    parser.add_argument("folder", type=Path, help="output folder")
     for line in written(parser.parse_args().folder):
         print(line, flush=True)

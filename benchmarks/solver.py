@@ -1,7 +1,7 @@
-"""What the preconditioner and the rule for the number of steps are worth.
+"""Variants of the preconditioner and of the number of conjugate gradient steps.
 
-Each variant makes all sweeps from the same start, however little they gain. The target is 1.1 times
-the objective that the default ends with; counted are products with the normal matrix, and seconds.
+All variants run the same number of iterations from the same initialisation. The measurement is the
+number of products with the normal matrix until 1.1 times the final objective of the default.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from manyview.mmc.initial import start_factors
 from manyview.mmc.objective import RowSparse
 from manyview.mmc.solver import Problem, begin, carry_on
 
-SWEEPS = 150
+ITERATIONS = 150
 DEFAULT = "mean, variance and penalty; by gain"
 _ours = updates._preconditioner
 
@@ -35,7 +35,7 @@ def run() -> Iterator[Measurement]:
     sets: dict[str, tuple[Views, int]] = {"digits": (load_digits_views().views, 10)}
     folder = data_dir()
     if folder is None:
-        print("MANYVIEW_DATA is not set: fox and cnn are left out of the solver's variants")
+        print("MANYVIEW_DATA is not set; the solver is not measured on fox and cnn")
     else:
         sets |= {n: (read_views(folder / f"{n}.npz").views, k) for n, k in (("fox", 4), ("cnn", 7))}
     for name, (views, k) in sets.items():
@@ -57,10 +57,10 @@ def run() -> Iterator[Measurement]:
 
 
 def _path(
-    views: Views, labels: Any, k: int, pre: Any, steps: Any
+    views: Views, labels: Any, k: int, pre: Any, steps: Any, iterations: int = ITERATIONS
 ) -> list[tuple[float, int, float]]:
     engine = LocalEngine(views, normalize="rows")
-    problem = Problem(RowSparse(), 0.01, DiscreteIndicator(), SWEEPS, 0.0)
+    problem = Problem(RowSparse(), 0.01, DiscreteIndicator(), iterations, 0.0)
     engine.scatter("labels", labels)
     problem.indicator.start(engine, k)
     factors, moments = start_factors(engine, k, max(20, 2 * k), seed=0)
@@ -75,13 +75,13 @@ def _path(
             options = {"steps": steps}
         return conjugate_gradients(product, *args, **options)
 
-    def on_sweep(sweep: int, value: float) -> None:
+    def on_iteration(done: int, value: float) -> None:
         path.append((value, products[0], time.perf_counter() - started))
 
     with ExitStack() as stack:
         stack.enter_context(mock.patch.object(updates, "_preconditioner", pre))
         stack.enter_context(mock.patch.object(updates, "conjugate_gradients", counted))
-        carry_on(engine, problem, begin(engine, problem, factors, moments), on_sweep)
+        carry_on(engine, problem, begin(engine, problem, factors, moments), on_iteration)
     return path
 
 

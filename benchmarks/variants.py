@@ -1,6 +1,6 @@
-"""MMC in other forms than its own parameters name, as a comparison takes them.
+"""Variants of MMC, as estimators for a comparison.
 
-In a module of their own because the processes of a comparison import them by name.
+They have their own module because the processes of a comparison import them by name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.linear_model import RidgeClassifier
 
 from manyview import MMC, Views, as_views
-from manyview.baselines.common import beside, scaled_arrays
+from manyview.baselines.common import concatenated, scaled_arrays
 from manyview.engine import engine_for
 from manyview.mmc.initial import Start
 from manyview.mmc.objective import default_gamma, default_rank, penalty_named
@@ -25,7 +25,7 @@ Labels = npt.NDArray[np.intp]
 
 @dataclass
 class _Configured:
-    """What the harness gives every estimator."""
+    """Parameters that a comparison passes to every estimator."""
 
     n_clusters: int
     random_state: int | None = None
@@ -42,7 +42,7 @@ class _Configured:
 
 @dataclass
 class StartAlone(_Configured):
-    """The labels from which MMC of the same seed begins to sweep."""
+    """The initial labels of MMC with the same seed."""
 
     order: int | None = None
 
@@ -52,7 +52,7 @@ class StartAlone(_Configured):
         rank = default_rank(self.n_clusters, len(checked), self.order)
         start = Start("graph", self.n_clusters, rank, self.order)
         with engine.running():
-            # MMC draws its start before anything else
+            # MMC draws its initialisation before anything else
             start.begin(engine, mmc._problem(engine, mmc.gamma), mmc._generator(), 0)
             self.labels_ = engine.gather("labels")
         return self
@@ -70,12 +70,12 @@ class _Varied(_Configured, ABC):
 
     @abstractmethod
     def _options(self, views: Views) -> dict[str, Any]:
-        """Return parameters of MMC beside its defaults."""
+        """Return the parameters of MMC that are not defaults."""
 
 
 @dataclass
 class ScaledRank(_Varied):
-    """MMC with its default rank times a number, but a column for each cluster."""
+    """MMC with a multiple of its default rank, at least the number of clusters."""
 
     times: float = 1.0
 
@@ -86,7 +86,7 @@ class ScaledRank(_Varied):
 
 @dataclass
 class ScaledGamma(_Varied):
-    """MMC with its default gamma times a number."""
+    """MMC with a multiple of its default gamma."""
 
     times: float = 1.0
 
@@ -97,9 +97,9 @@ class ScaledGamma(_Varied):
 
 @dataclass
 class FromFullStart(_Varied):
-    """MMC of a lower order from the start of the full one, whose kernel has all products.
+    """MMC of a lower order with the initial labels of the full order.
 
-    The labels are the same; the random parts of clusters that make the first factors are not.
+    The random initial factors differ.
     """
 
     order: int = 1
@@ -111,10 +111,10 @@ class FromFullStart(_Varied):
 
 @dataclass
 class _Split(_Configured, ABC):
-    """Labels of the samples after the first `n_first`, or of these, to be scored.
+    """Base of the variants that score the first `n_first` samples or the others.
 
-    A comparison counts the clusters in the classes that it scores against; held out samples may
-    lack one, so that `n_all` is what counts.
+    A comparison sets the number of clusters to that of the scored classes. Held-out samples may
+    miss a class, so `n_all` is used instead.
     """
 
     n_all: int = 2
@@ -132,7 +132,7 @@ class _Split(_Configured, ABC):
 
 @dataclass
 class Predicted(_Split):
-    """MMC fitted to the first samples, which predicts the others."""
+    """MMC fitted to the first samples; scores its prediction of the others."""
 
     def _labels(self, views: Views) -> Labels:
         rows = np.arange(views.n_samples)
@@ -142,15 +142,12 @@ class Predicted(_Split):
 
 @dataclass
 class PredictedByRidge(_Split):
-    """A ridge classifier of the views side by side, taught the start of the first samples.
-
-    As scikit-learn has it by default: what anyone could add to the start to predict with it.
-    """
+    """A ridge classifier of the concatenated views, trained on the initial labels of MMC."""
 
     def _labels(self, views: Views) -> Labels:
         first = views.take(np.arange(self.n_first))
         start = StartAlone(self.n_clusters, self.random_state, self.normalize).fit(first)
-        X = beside(scaled_arrays(views, self.normalize))
+        X = concatenated(scaled_arrays(views, self.normalize))
         X = sp.csr_matrix(X) if sp.issparse(X) else X
         model = RidgeClassifier().fit(X[: self.n_first], start.labels_)
         return np.asarray(model.predict(X[self.n_first :]), dtype=np.intp)
@@ -158,7 +155,7 @@ class PredictedByRidge(_Split):
 
 @dataclass
 class FittedToAll(_Split):
-    """MMC fitted to all samples."""
+    """MMC fitted to all samples; scores the others."""
 
     def _labels(self, views: Views) -> Labels:
         return self._mmc().fit(views).labels_[self.n_first :]
@@ -166,7 +163,7 @@ class FittedToAll(_Split):
 
 @dataclass
 class FirstFittedToAll(_Split):
-    """The first samples, in a fit of all."""
+    """MMC fitted to all samples; scores the first."""
 
     def _labels(self, views: Views) -> Labels:
         return self._mmc().fit(views).labels_[: self.n_first]
@@ -174,7 +171,7 @@ class FirstFittedToAll(_Split):
 
 @dataclass
 class FirstFitted(_Split):
-    """The first samples, fitted by themselves."""
+    """MMC fitted to the first samples; scores these."""
 
     def _labels(self, views: Views) -> Labels:
         return self._mmc().fit(views.take(np.arange(self.n_first))).labels_

@@ -1,4 +1,4 @@
-"""A default fit on fox against k-means on the concatenated views."""
+"""Time of MMC on fox compared with k-means on the concatenated views."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BOUND = 3.0
 def run() -> Iterator[Measurement]:
     folder = data_dir()
     if folder is None:
-        print("MANYVIEW_DATA is not set: fox is left out of the comparison with k-means")
+        print("MANYVIEW_DATA is not set; MMC is not compared with k-means on fox")
         return
     views, _ = read_views(folder / "fox.npz")
     dense = np.hstack([X.toarray() if sp.issparse(X) else X for X in views])

@@ -1,4 +1,4 @@
-"""A default fit on 70,000 samples in four views against mini-batch k-means on all side by side."""
+"""MMC on 70,000 samples compared with mini-batch k-means on the concatenated views."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ REPEATS = 3
 def run() -> Iterator[Measurement]:
     folder = data_dir()
     if folder is None:
-        print("MANYVIEW_DATA is not set: mnist70k is left out")
+        print("MANYVIEW_DATA is not set; mnist70k is not measured")
         return
     views, y = read_views(folder / "mnist70k.npz")
-    beside = np.hstack([_unit_rows(X) for X in views])
+    concatenated = np.hstack([_unit_rows(X) for X in views])
     seconds: dict[str, list[float]] = {"mmc": [], "mini-batch": []}
     scores: dict[str, list[float]] = {"mmc": [], "mini-batch": []}
     for seed in range(REPEATS):
         for name, model, given in (
-            ("mini-batch", MiniBatchKMeans(10, n_init=5, random_state=seed), beside),
+            ("mini-batch", MiniBatchKMeans(10, n_init=5, random_state=seed), concatenated),
             ("mmc", MMC(10, random_state=seed), views),
         ):
             seconds[name].append(seconds_of(partial(model.fit, given)))

@@ -1,7 +1,7 @@
-"""CoRegSC against mvlearn's co-regularised spectral clustering: seconds, and NMI, over some seeds.
+"""Time and NMI of CoRegSC compared with the co-regularised spectral clustering of mvlearn.
 
-The same views, clusters, weight, sweeps and starts of k-means for both. mvlearn has the pairwise
-form only; it is what both of ours are measured against. It runs as it is published, unpatched.
+Views, clusters, regularisation, iterations and k-means initialisations are the same for both. Both
+forms of CoRegSC are compared with the pairwise form, the only one of mvlearn.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from manyview import CoRegSC
 from manyview.datasets import make_views
 
 N, K, WIDTHS = 2_000, 10, (50, 40, 30)
-SEPARATION = 2.4  # neither form finds all of the clusters
+SEPARATION = 2.4  # hard enough that neither form finds all clusters
 REGULARIZATION = 0.05
-SWEEPS = 10
+ITERATIONS = 10
 N_INIT = 10
 SEEDS = range(5)
 FASTER = 5.0
-NMI_SLACK = -0.001  # equal embeddings still differ in the draws of k-means
+NMI_SLACK = -0.001  # equal embeddings can differ in the draws of k-means
 MVLEARN = Path(sys.prefix) / "mvlearn"
 THEIRS = "mvlearn"
 
@@ -37,7 +37,7 @@ def run() -> Iterator[Measurement]:
     theirs = _mvlearn()
     if theirs is None:
         print(
-            "mvlearn is not here: it is left out; `make mvlearn` installs it for this alone, or "
+            "mvlearn is not installed and is not measured; run `make mvlearn` or "
             f"pip install --no-deps --target {MVLEARN} mvlearn==0.5.0 seaborn==0.13.2"
         )
         return
@@ -45,7 +45,7 @@ def run() -> Iterator[Measurement]:
         THEIRS: lambda seed: theirs(
             n_clusters=K,
             v_lambda=REGULARIZATION,
-            max_iter=SWEEPS + 1,  # it counts the start as the first
+            max_iter=ITERATIONS + 1,  # it counts the initialisation as the first
             n_init=N_INIT,
             random_state=seed,
         ),
@@ -89,19 +89,19 @@ def _ours(form: str, seed: int) -> CoRegSC:
         K,
         regularization=REGULARIZATION,
         form=form,
-        max_iter=SWEEPS,
+        max_iter=ITERATIONS,
         n_init=N_INIT,
         random_state=seed,
     )
 
 
 def _apart(ours: Any, theirs: Any) -> float:
-    """Return the largest difference of inner products of rows: rotations do not count."""
+    """Return the largest difference of inner products of rows, which ignores rotations."""
     return float(np.abs(ours @ ours.T - theirs @ theirs.T).max())
 
 
 def _mvlearn() -> Any:
-    # last, so that nothing there stands before what the environment has
+    # last, so that packages of the environment take precedence
     sys.path.append(str(MVLEARN))
     try:
         module = importlib.import_module("mvlearn.cluster.mv_coreg_spectral")

@@ -1,4 +1,4 @@
-import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 from manyview.baselines import scmv3dt as module
 from manyview.baselines.scmv3dt import (
     SCMV3DT,
+    AdmmSettings,
     affinity_of,
     gram_tensor,
     largest_sparsity,
@@ -18,16 +19,16 @@ from manyview.baselines.scmv3dt import (
     shrunk_tubes,
 )
 from manyview.datasets import make_views, read_views
-from manyview.linalg.partition import cluster_rows
+from manyview.exceptions import NotEnoughMemoryError
 from manyview.linalg.tproduct import t_product, threshold_singular_values, to_fourier
-from manyview.metrics import clustering_accuracy, normalized_mutual_info
+
+from .helpers import mean_scores_on_3sources, no_convergence_warning
 
 constructions = pytest.mark.parametrize("construction", ["pca", "pad", "block"])
 
 
 def fitted(views, k=3, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    with no_convergence_warning():
         return SCMV3DT(k, **({"random_state": 0} | options)).fit(views)
 
 
@@ -48,7 +49,7 @@ class TestScores:
         assert not scores[:, 1:].any()
         np.testing.assert_allclose(scores @ scores.T, X @ X.T, atol=1e-10)
 
-    def test_signs_do_not_hang_on_one_sample(self):
+    def test_sums_of_scores_are_positive(self):
         X = np.abs(np.random.default_rng(0).standard_normal((12, 4)))
         assert (leading_scores(X, 3).sum(axis=0) > 0).all()
 
@@ -94,10 +95,10 @@ class TestEstimator:
 
     def test_warns_when_stopped_early(self):
         views, _ = make_views(30, 3, random_state=0)
-        with pytest.warns(ConvergenceWarning, match="max_iter=2 "):
+        with pytest.warns(ConvergenceWarning, match="max_iter"):
             SCMV3DT(3, max_iter=2, random_state=0).fit(views)
 
-    def test_progress_is_shown_when_asked_for(self, capsys):
+    def test_verbose_shows_progress(self, capsys):
         views, _ = make_views(30, 3, random_state=0)
         fitted(views, verbose=1)
         assert "SCMV3DT" in capsys.readouterr().err
@@ -106,25 +107,27 @@ class TestEstimator:
 class TestDegenerate:
     @constructions
     @pytest.mark.parametrize("low_rank", [0.1, 100.0])
-    def test_no_coefficients_left_names_the_largest_sparsity(self, construction, low_rank):
+    def test_zero_coefficients_are_an_error_that_names_the_largest_sparsity(
+        self, construction, low_rank
+    ):
         views, _ = make_views(20, 2, random_state=0)
         sparsity = 100.0 if low_rank < 1 else 0.1
-        with pytest.raises(ValueError, match=r"lam_s,max = \d"):
+        with pytest.raises(ValueError, match=r"sparsity must be below \d"):
             fitted(views, 2, construction=construction, sparsity=sparsity, low_rank=low_rank)
 
     @pytest.mark.parametrize(
         ("options", "remedy"),
-        [({"max_iter": 1}, "raise max_iter above 1$"), ({"tol": 1.0}, "lower tol below 1$")],
+        [({"max_iter": 1}, "max_iter=1$"), ({"tol": 1.0}, "tol=1$")],
     )
-    def test_no_coefficients_yet_is_no_matter_of_their_weights(self, options, remedy):
+    def test_coefficients_that_are_still_zero(self, options, remedy):
         rng = np.random.default_rng(0)
         views = [np.abs(rng.standard_normal((200, width))) for width in (8, 6)]
-        with pytest.raises(ValueError, match=rf"still zero after 1 iteration.*; {remedy}"):
+        with pytest.raises(ValueError, match=remedy):
             fitted(views, **options)
         assert fitted(views, max_iter=2).affinity_.any()
 
-    def test_samples_without_relatives_are_refused(self):
-        with pytest.raises(ValueError, match="lam_s,max = 0"):
+    def test_orthogonal_samples_are_rejected(self):
+        with pytest.raises(ValueError, match="sparsity"):
             fitted([np.eye(6)], 2, sparsity=0.0, construction="pad")
 
     @constructions
@@ -135,7 +138,7 @@ class TestDegenerate:
         assert set(model.labels_) == {0, 1, 2}
 
     @constructions
-    def test_rows_of_zeros_stand_alone(self, construction):
+    def test_zero_rows_have_no_affinity(self, construction):
         views, _ = make_views(30, 3, random_state=0)
         arrays = [np.array(X) for X in views]
         for X in arrays:
@@ -146,8 +149,8 @@ class TestDegenerate:
         assert set(model.labels_) == {0, 1, 2}
 
     @pytest.mark.parametrize("construction", ["pad", "block"])
-    def test_clusters_without_a_link(self, construction):
-        # two groups of samples with features of their own; scores of views need not keep apart
+    def test_disconnected_clusters(self, construction):
+        # two groups of samples with disjoint features, which the scores of "pca" need not keep
         rng = np.random.default_rng(0)
         blocks = [[rng.uniform(0.5, 1.0, (8, 4)) for _ in range(2)] for _ in range(2)]
         views = [np.block([[a, np.zeros((8, 4))], [np.zeros((8, 4)), b]]) for a, b in blocks]
@@ -156,11 +159,11 @@ class TestDegenerate:
         assert adjusted_rand_score(np.repeat([0, 1], 8), model.labels_) == 1.0
 
     @pytest.mark.parametrize("n", [3, 4])
-    def test_barely_more_samples_than_clusters(self, n):
+    def test_few_samples(self, n):
         views = [np.random.default_rng(v).standard_normal((n, 4)) for v in range(2)]
         assert set(fitted(views).labels_) == {0, 1, 2}
 
-    @pytest.mark.filterwarnings("ignore:.*does not affect")
+    @pytest.mark.filterwarnings("ignore::manyview.exceptions.ViewWarning")
     @constructions
     @pytest.mark.parametrize("normalize", [None, "rows", "columns"])
     def test_a_constant_view_takes_no_part(self, construction, normalize):
@@ -170,14 +173,14 @@ class TestDegenerate:
         np.testing.assert_array_equal(model.affinity_, fitted([first, last], **options).affinity_)
         assert model.n_views_ == 3
 
-    @pytest.mark.filterwarnings("ignore:.*does not affect")
-    def test_nor_does_a_view_whose_rows_are_the_same_once_scaled(self):
+    @pytest.mark.filterwarnings("ignore::manyview.exceptions.ViewWarning")
+    def test_a_view_with_equal_rows_after_scaling_takes_no_part(self):
         views, _ = make_views(30, 3, n_features=(6,), random_state=0)
         lengths = np.linspace(1.0, 2.0, 30)[:, None]
         model = fitted([views[0], lengths], normalize="rows")
         np.testing.assert_array_equal(model.affinity_, fitted(views).affinity_)
 
-    @pytest.mark.filterwarnings("ignore:.*does not affect")
+    @pytest.mark.filterwarnings("ignore::manyview.exceptions.ViewWarning")
     @constructions
     def test_constant_views_only(self, construction):
         model = fitted([np.ones((30, 2)), np.ones((30, 3))], construction=construction)
@@ -191,35 +194,27 @@ class TestDegenerate:
         with pytest.raises(ValueError, match=next(iter(options))):
             SCMV3DT(2, **options).fit([np.eye(5)])
 
-    def test_more_than_the_memory_is_refused(self):
-        with pytest.raises(ValueError, match="GiB"):
+    def test_too_many_samples_for_the_memory(self):
+        with pytest.raises(NotEnoughMemoryError, match="SCMV3DT"):
             SCMV3DT(2).fit([sp.eye_array(10**7, 2, format="csr")])
 
 
-def scores_on_3sources(data_dir, construction):
-    """Mean accuracy and normalised mutual information over 20 seeds of k-means."""
-    views, truth = read_views(data_dir / "3sources.npz")
-    embedding = SCMV3DT(6, construction=construction, random_state=0).fit(views).embedding_
-    labels = [cluster_rows(embedding, 6, np.random.default_rng(s), n_init=1)[0] for s in range(20)]
-    accuracy = np.mean([clustering_accuracy(truth, found) for found in labels])
-    information = np.mean([normalized_mutual_info(truth, found) for found in labels])
-    return accuracy, information
-
-
-# expected scores are those of a separate implementation of the same equations. They leave the
-# signs of principal scores open: over random signs ACC was 40 to 61, over seven rules that make
-# sense 49 to 55. The one that is used was taken after these had been seen, being the one that
-# does not depend on a single entry.
 @pytest.mark.data
 @pytest.mark.parametrize(
     ("construction", "expected"),
     [("pca", (0.55, 0.51)), ("pad", (0.725, 0.653)), ("block", (0.651, 0.642))],
 )
 def test_scores_on_3sources(data_dir, construction, expected):
-    assert scores_on_3sources(data_dir, construction) == pytest.approx(expected, abs=0.04)
+    # measured with an independent implementation of the same specification; with "pca" the accuracy
+    # varies between 0.49 and 0.55 with the rule for the signs of the scores
+    views = read_views(data_dir / "3sources.npz").views
+    model = SCMV3DT(6, construction=construction, random_state=0).fit(views)
+    scores = mean_scores_on_3sources(data_dir, lambda views, seed: model.relabelled(seed))
+    assert scores == pytest.approx(expected, abs=0.04)
 
 
-EXACT = {"max_iter": 3000, "tol": 1e-9}
+PRECISE = {"max_iter": 3000, "tol": 1e-9}
+EXACT, FAST = AdmmSettings(), AdmmSettings(fast_from=0)
 ROWS = (slice(0, 2), slice(2, 4), slice(4, 5))
 
 
@@ -230,7 +225,7 @@ def unit_views(n=14, n_views=3, width=6, seed=0):
 
 def coefficients(views, sparsity=0.1, low_rank=0.1, separate=False, **options):
     gram = gram_tensor(views, separate=separate)
-    found = self_expression(gram, sparsity=sparsity, low_rank=low_rank, **(EXACT | options))
+    found = self_expression(gram, sparsity=sparsity, low_rank=low_rank, **(PRECISE | options))
     assert found.converged
     return found.state
 
@@ -268,7 +263,7 @@ class TestGram:
             np.testing.assert_allclose(part.conj().T @ part, square, atol=1e-12)
 
     @pytest.mark.parametrize("separate", [False, True])
-    def test_narrower_views_count_as_filled_up(self, separate):
+    def test_narrower_views_count_as_padded(self, separate):
         rng = np.random.default_rng(0)
         narrow, wide = rng.standard_normal((8, 3)), rng.standard_normal((8, 5))
         filled = np.hstack([narrow, np.zeros((8, 2))])
@@ -305,16 +300,17 @@ class TestSelfExpression:
     def test_the_objective_recorded_ends_at_that_of_the_coefficients(self):
         views = unit_views()
         gram = gram_tensor(views, separate=False)
-        found = self_expression(gram, sparsity=0.1, low_rank=0.2, **EXACT)
+        found = self_expression(gram, sparsity=0.1, low_rank=0.2, **PRECISE)
         assert found.objective[-1] == pytest.approx(
             objective(views, found.state, 0.1, 0.2), rel=1e-6
         )
 
     @pytest.mark.parametrize("penalty", [0.01, 1.0, 100.0])
-    def test_the_penalty_does_not_show_in_the_result(self, penalty):
+    def test_the_penalty_does_not_change_the_result(self, penalty):
         views = unit_views()
-        fixed = coefficients(views, penalty=1.0, balanced=False)
-        np.testing.assert_allclose(coefficients(views, penalty=penalty), fixed, atol=1e-6)
+        fixed = coefficients(views, settings=AdmmSettings(balance_until=0))
+        found = coefficients(views, settings=AdmmSettings(penalty=penalty))
+        np.testing.assert_allclose(found, fixed, atol=1e-6)
 
     def test_one_view_is_the_matrix_method(self):
         (X,) = unit_views(n_views=1)
@@ -340,7 +336,7 @@ class TestSelfExpression:
         np.testing.assert_allclose(reverse[0], Z[0], atol=1e-10)
         np.testing.assert_allclose(reverse[1:], Z[:0:-1], atol=1e-10)
 
-    def test_the_order_of_three_views_does_not_show_in_the_affinity(self):
+    def test_the_order_of_three_views_does_not_change_the_affinity(self):
         first, second, third = unit_views()
         np.testing.assert_allclose(
             affinity_of(coefficients([first, second, third])),
@@ -383,16 +379,16 @@ class TestSelfExpression:
         assert sum(lengths for _, lengths in parts) == pytest.approx(total)
 
     @pytest.mark.parametrize("n_views", [1, 2, 3])
-    def test_entrywise_work_is_the_same_in_blocks(self, n_views, monkeypatch):
-        expected = coefficients(unit_views(n_views=n_views), tol=1e-4)
-        monkeypatch.setattr(module, "_ENTRIES_AT_ONCE", 100)
-        found = coefficients(unit_views(n_views=n_views), tol=1e-4)
+    def test_entrywise_work_is_the_same_in_blocks(self, n_views):
+        views = unit_views(n_views=n_views)
+        expected = coefficients(views, tol=1e-4)
+        found = coefficients(views, tol=1e-4, settings=AdmmSettings(entries_at_once=100))
         np.testing.assert_allclose(found, expected, atol=1e-12)
 
 
 @pytest.fixture
 def precisions(monkeypatch):
-    """Kinds of the matrices whose singular values were lowered, in order."""
+    """Return the dtypes of the matrices whose singular values are thresholded, in order."""
     seen = []
 
     def recorded(matrix, by):
@@ -408,46 +404,45 @@ class TestFast:
     @pytest.mark.parametrize("low_rank", [0.0, 0.01, 0.1])
     def test_ends_at_the_same_coefficients(self, n_views, low_rank):
         views = unit_views(n=20, n_views=n_views)
-        exact, fast = (coefficients(views, 0.1, low_rank, fast=fast) for fast in (False, True))
+        exact, fast = (coefficients(views, 0.1, low_rank, settings=s) for s in (EXACT, FAST))
         np.testing.assert_allclose(fast, exact, atol=1e-6)
 
     def test_separate_views(self):
         views = unit_views(n=30)
-        exact, fast = (coefficients(views, separate=True, fast=fast) for fast in (False, True))
+        exact, fast = (coefficients(views, separate=True, settings=s) for s in (EXACT, FAST))
         np.testing.assert_allclose(fast, exact, atol=1e-6)
 
-    def test_needs_fewer_steps_of_low_rank(self):
+    def test_needs_fewer_iterations(self):
         gram = gram_tensor(unit_views(n=40, n_views=2), separate=False)
         weights = {"sparsity": 0.1, "low_rank": 0.1, "max_iter": 500, "tol": 1e-3}
-        exact, fast = (self_expression(gram, **weights, fast=fast) for fast in (False, True))
+        exact, fast = (self_expression(gram, **weights, settings=s) for s in (EXACT, FAST))
         assert len(fast.objective) < len(exact.objective)
         assert fast.objective[-1] == pytest.approx(exact.objective[-1], rel=1e-3)
 
     @pytest.mark.parametrize("tol", [1e-2, 1e-3, 1e-6])
-    def test_the_last_residual_is_one_of_double_precision(self, tol, precisions):
-        found = coefficients(unit_views(n_views=1), tol=tol, fast=True)
+    def test_the_last_iteration_is_in_double_precision(self, tol, precisions):
+        found = coefficients(unit_views(n_views=1), tol=tol, settings=FAST)
         assert found.dtype == np.float64
         assert precisions[0] == np.float32
         assert precisions[-1] == np.float64
 
-    def test_a_threshold_that_is_fine_is_one_of_double_precision(self, precisions):
-        coefficients(unit_views(n_views=1), low_rank=0.001, tol=1e-3, fast=True)
+    def test_a_small_threshold_needs_double_precision(self, precisions):
+        coefficients(unit_views(n_views=1), low_rank=0.001, tol=1e-3, settings=FAST)
         assert set(precisions) == {np.dtype(np.float64)}
 
-    def test_a_way_that_is_long_ends_in_double_precision(self, precisions, monkeypatch):
-        monkeypatch.setattr(module, "_SINGLE_UNTIL", 3)
-        coefficients(unit_views(n_views=1), tol=1e-4, fast=True)
+    def test_many_iterations_end_in_double_precision(self, precisions):
+        settings = replace(FAST, single_until=3)
+        coefficients(unit_views(n_views=1), tol=1e-4, settings=settings)
         assert precisions[2:4] == [np.float32, np.float64]
 
     def test_stopped_early(self):
         gram = gram_tensor(unit_views(), separate=False)
         weights = {"sparsity": 0.1, "low_rank": 0.1, "max_iter": 2, "tol": 1e-3}
-        found = self_expression(gram, **weights, fast=True)
+        found = self_expression(gram, **weights, settings=FAST)
         assert not found.converged
         assert found.state.dtype == np.float64
 
     @pytest.mark.parametrize(("least", "kind"), [(13, np.float32), (14, np.float64)])
-    def test_is_for_many_samples(self, least, kind, precisions, monkeypatch):
-        monkeypatch.setattr(module, "_FAST_FROM", least)
-        coefficients(unit_views(n_views=1), tol=1e-3)
+    def test_is_for_many_samples(self, least, kind, precisions):
+        coefficients(unit_views(n_views=1), tol=1e-3, settings=AdmmSettings(fast_from=least))
         assert precisions[0] == kind

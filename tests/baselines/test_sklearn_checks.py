@@ -1,4 +1,4 @@
-"""Scikit-learn's own checks of the baselines, on adapters that take one X in place of views."""
+"""Scikit-learn's estimator checks, on adapters that take one X instead of views."""
 
 import pytest
 from sklearn.utils import estimator_checks
@@ -6,12 +6,12 @@ from sklearn.utils import estimator_checks
 from manyview.baselines import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
 
 NOT_APPLICABLE = {
-    "check_n_features_in": "n_features_in_ is a list, one number a view",
-    "check_n_features_in_after_fitting": "n_features_in_ is a list, one number a view",
-    "check_complex_data": "asks for scikit-learn's words; ours name the view",
-    "check_estimators_empty_data_messages": "asks for scikit-learn's words; ours name the view",
-    "check_fit2d_predict1d": "asks for scikit-learn's words; ours name the view",
-    "check_dtype_object": "asks for scikit-learn's words; ours name the view",
+    "check_n_features_in": "n_features_in_ is a list, one number per view",
+    "check_n_features_in_after_fitting": "n_features_in_ is a list, one number per view",
+    "check_complex_data": "expects scikit-learn's message; ours names the view",
+    "check_estimators_empty_data_messages": "expects scikit-learn's message; ours names the view",
+    "check_fit2d_predict1d": "expects scikit-learn's message; ours names the view",
+    "check_dtype_object": "expects scikit-learn's message; ours names the view",
     "check_array_api_input": "runs only where SCIPY_ARRAY_API is set",
 }
 SETTINGS = {
@@ -46,13 +46,14 @@ def one_view(method):
         return tags
 
     body = {"fit": fit, "fit_predict": fit_predict, "__sklearn_tags__": tags}
+    body["__module__"] = __name__  # pickle looks the class up there
     body["__init__"] = method.__init__  # parameters are read from its signature
     body |= {f.__name__: f for f in (predict, transform) if hasattr(method, f.__name__)}
     return type(f"OneView{method.__name__}", (method,), body)
 
 
 ADAPTERS = {method: one_view(method) for method in SETTINGS}
-globals().update({adapter.__name__: adapter for adapter in ADAPTERS.values()})  # pickle looks there
+globals().update({adapter.__name__: adapter for adapter in ADAPTERS.values()})
 
 
 def _checks():
@@ -66,7 +67,7 @@ def _checks():
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.filterwarnings("ignore:view 'view0' is:UserWarning")
+@pytest.mark.filterwarnings("ignore::manyview.exceptions.ViewWarning")
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
 @pytest.mark.parametrize(("adapter", "settings", "check"), list(_checks()))
 def test_check(adapter, settings, check):
@@ -74,7 +75,7 @@ def test_check(adapter, settings, check):
 
 
 @pytest.mark.parametrize("method", SETTINGS)
-def test_check_of_the_estimator_itself(method):
+def test_tags_and_clone(method):
     made = method(n_clusters=2)
     estimator_checks.check_estimator_cloneable(method.__name__, made)
     assert made.__sklearn_tags__().estimator_type == "clusterer"
@@ -82,5 +83,5 @@ def test_check_of_the_estimator_itself(method):
     assert not made.__sklearn_tags__().input_tags.two_d_array
 
 
-def test_names_of_what_sec_transforms_to_need_a_fit():
+def test_feature_names_of_sec_need_a_fit():
     estimator_checks.check_get_feature_names_out_error("SEC", SEC(n_clusters=2))

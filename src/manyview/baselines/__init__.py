@@ -1,4 +1,4 @@
-"""The methods that MMC is measured against, one file a method."""
+"""The methods that MMC is compared with, one module per method."""
 
 from manyview.baselines.amgl import AMGL
 from manyview.baselines.coreg import CoRegSC

@@ -1,78 +1,67 @@
-"""Distances, kernels and neighbour graphs of single views."""
+"""Distances, kernels and neighbour graphs of a single view.
+
+Rows are samples, dense or in CSR form. Sparse rows are never made dense as a whole.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.exceptions import ConvergenceWarning
 
 from manyview._typing import Matrix
+from manyview.exceptions import warn_user
 from manyview.views import Array
 
 __all__ = [
-    "ROUNDING",
-    "Nearest",
     "adaptive_graph",
-    "distance_blocks",
     "gram_matrix",
     "heat_graph",
     "knn_graph",
-    "median_width",
     "nearest_neighbors",
-    "nearest_rows",
     "normalized_laplacian",
-    "pkn_graph",
     "rbf_kernel",
-    "squared_distances",
+    "warn_of_copies",
 ]
 
+Neighbors: TypeAlias = tuple[npt.NDArray[np.intp], Matrix]
+"""Indices of the nearest other rows of each row and their squared distances, nearest first."""
 
-ROUNDING = 64 * float(np.finfo(np.float64).eps)
-"""Part of the rows' squared lengths below which a squared distance is rounding only."""
+_ROUNDING = 64 * float(np.finfo(np.float64).eps)  # relative error of a squared distance
+_TIED = 1e-9  # relative difference below which distances count as equal
+_WIDTH_SAMPLES = 10_000  # the median distance is computed on at most this many samples
+_BLOCK_BYTES = 1 << 25  # distances held at a time
+_CACHED_BYTES = 1 << 18  # distances finished at a time, so that they stay in the cache
+_WELL_FILLED = 0.25  # sparse columns with a larger share of non-zeros are multiplied as dense
 
-_BLOCK_BYTES = 1 << 25
-_CACHED_BYTES = 1 << 18
-_TIED = 1e-9  # part by which distances differ that count as equal
-_WELL_FILLED = 0.25  # columns fuller than this are multiplied faster when dense
+
+# Distances
 
 
 def squared_distances(X: Array) -> Matrix:
-    """Return squared Euclidean distances between rows, none negative.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n, d)
-        Rows; sparse ones are not densified.
-
-    Returns
-    -------
-    ndarray of shape (n, n)
-        Squared distances, of a row to itself exactly 0. Those below the rounding of the rows' own
-        lengths are 0, so that duplicates are.
-    """
-    groups = _column_groups(X)
-    lengths = _squared_lengths(groups)
-    squares = _distances(groups, groups, lengths, lengths)
+    """Return the squared Euclidean distances between rows; those of duplicates are exactly 0."""
+    [(_, squares)] = distance_blocks(X, block_bytes=8 * X.shape[0] ** 2)
     np.fill_diagonal(squares, 0.0)
     return squares
 
 
+def distance_blocks(X: Array, block_bytes: int = _BLOCK_BYTES) -> Iterator[tuple[int, Matrix]]:
+    """Yield the first row of each block of rows and the block's squared distances to all rows."""
+    n = X.shape[0]
+    groups = _column_groups(X)
+    lengths = _squared_lengths(groups)
+    step = max(1, block_bytes // (8 * n))
+    for begin in range(0, n, step):
+        rows = slice(begin, begin + step)
+        yield begin, _distances([group[rows] for group in groups], groups, lengths[rows], lengths)
+
+
 def gram_matrix(X: Array) -> Matrix:
-    """Return ``X_c X_c'`` with the columns of X centred, without centring sparse ones.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n, d)
-        Rows.
-
-    Returns
-    -------
-    ndarray of shape (n, n)
-        Inner products of the centred rows.
-    """
+    """Return ``X_c X_c'``, the inner products of the rows after centring the columns."""
     groups = _column_groups(X)
     gram = _product(groups, groups)
     gram -= gram.mean(axis=0)
@@ -81,61 +70,11 @@ def gram_matrix(X: Array) -> Matrix:
     return symmetric
 
 
-class Nearest(NamedTuple):
-    """The nearest other rows of each row and squared distances, nearest first."""
-
-    rows: npt.NDArray[np.intp]
-    squares: Matrix
-
-
-def nearest_rows(X: Array, count: int) -> Nearest:
-    """Return the `count` nearest other rows of each row; of equally near ones the first."""
-    n = X.shape[0]
-    neighbors = np.empty((n, count), dtype=np.intp)
-    squares = np.empty((n, count))
-    for begin, distances in distance_blocks(X):
-        rows = slice(begin, begin + distances.shape[0])
-        distances[np.arange(distances.shape[0]), np.arange(n)[rows]] = np.inf
-        near, found = _smallest(distances, count)
-        order = np.argsort(found, axis=1, kind="stable")
-        neighbors[rows] = np.take_along_axis(near, order, axis=1)
-        squares[rows] = np.take_along_axis(found, order, axis=1)
-    return Nearest(neighbors, squares)
-
-
-def _smallest(distances: Matrix, count: int) -> tuple[npt.NDArray[np.intp], Matrix]:
-    """Places and values of the smallest entries of each row, the first ones of those that tie.
-
-    Counts are full of ties, among which rounding would choose otherwise for dense rows than for
-    sparse ones, and for views in another order.
-    """
-    cut = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
-    nearer = distances < cut * (1.0 - _TIED)
-    tied = (distances <= cut * (1.0 + _TIED)) & ~nearer
-    room = count - nearer.sum(axis=1, keepdims=True)
-    chosen = nearer | (tied & (np.cumsum(tied, axis=1) <= room))
-    near = np.nonzero(chosen)[1].reshape(-1, count)
-    found = np.take_along_axis(distances, near, axis=1)
-    return near, np.where(np.take_along_axis(tied, near, axis=1), cut, found)
-
-
-def distance_blocks(X: Array) -> Iterator[tuple[int, Matrix]]:
-    """Yield where a block of rows begins and its squared distances to all rows."""
-    n = X.shape[0]
-    groups = _column_groups(X)
-    lengths = _squared_lengths(groups)
-    step = max(1, _BLOCK_BYTES // (8 * n))
-    for begin in range(0, n, step):
-        rows = slice(begin, begin + step)
-        block = [group[rows] for group in groups]
-        yield begin, _distances(block, groups, lengths[rows], lengths)
-
-
 def _column_groups(X: Array) -> list[Array]:
-    """Columns of X in groups whose products add up: well filled ones dense, the rest sparse.
+    """Split the columns into a dense group and a sparse one, whose products add up.
 
-    A dense group is centred, which no distance notices: a common offset would cost it digits. By
-    the median, since a single row far off would move a mean away from all others.
+    A dense group is centred, since a common offset would cost digits. The median is used because
+    a single distant row would move the mean away from all others.
     """
     if not sp.issparse(X):
         return [X - np.median(X, axis=0)]
@@ -148,27 +87,12 @@ def _column_groups(X: Array) -> list[Array]:
 
 
 def _product(left: list[Array], right: list[Array]) -> Matrix:
-    total: Matrix | None = None
-    for ours, theirs in zip(left, right, strict=True):
-        product = ours @ theirs.T
-        product = product.toarray() if sp.issparse(product) else np.asarray(product)
-        total = product if total is None else np.add(total, product, out=total)
-    if total is None:
-        raise AssertionError("there is at least one group of columns")
+    products = [ours @ theirs.T for ours, theirs in zip(left, right, strict=True)]
+    dense = [product.toarray() if sp.issparse(product) else product for product in products]
+    total = np.asarray(dense[0])
+    for product in dense[1:]:
+        total += product
     return total
-
-
-def _distances(left: list[Array], right: list[Array], x: Matrix, y: Matrix) -> Matrix:
-    squares = _product(left, right)
-    step = max(1, _CACHED_BYTES // (8 * y.size))
-    for begin in range(0, x.size, step):  # a few rows at a time stay near the processor
-        block = squares[begin : begin + step]
-        lengths = x[begin : begin + step, None] + y
-        block *= -2.0
-        block += lengths
-        lengths *= ROUNDING
-        np.copyto(block, 0.0, where=block <= lengths)
-    return squares
 
 
 def _squared_lengths(groups: list[Array]) -> Matrix:
@@ -176,50 +100,114 @@ def _squared_lengths(groups: list[Array]) -> Matrix:
     return np.asarray(np.sum(lengths, axis=0), dtype=np.float64)
 
 
-_WIDTH_SAMPLES = 10_000  # beyond, the median distance is that among this many samples
+def _distances(left: list[Array], right: list[Array], x: Matrix, y: Matrix) -> Matrix:
+    """Return ``|x|^2 - 2 x'y + |y|^2``, with 0 for values that rounding alone explains."""
+    squares = _product(left, right)
+    step = max(1, _CACHED_BYTES // (8 * y.size))
+    for begin in range(0, x.size, step):
+        block = squares[begin : begin + step]
+        lengths = x[begin : begin + step, None] + y
+        block *= -2.0
+        block += lengths
+        lengths *= _ROUNDING
+        np.copyto(block, 0.0, where=block <= lengths)
+    return squares
 
 
-def median_width(X: Array, name: str | None = None) -> float:
-    """Return the median of all n^2 distances between rows, those of rows to themselves included.
+# Nearest neighbours
 
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n, d)
-        Rows. Of more than 10,000, as many drawn with a fixed seed stand for all.
-    name : str, optional
-        What to call `X` in the error.
 
-    Returns
-    -------
-    float
-        The median, or that of the positive distances where it is 0.
+def nearest_neighbors(X: Array, n_neighbors: int, *, beyond: int = 0) -> Neighbors:
+    """Return the ``n_neighbors + beyond`` nearest other rows; of tied rows the first ones.
 
-    Raises
-    ------
-    ValueError
-        If all rows are equal.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> median_width(np.array([[0.0], [3.0]]))
-    1.5
+    Raises ValueError if `n_neighbors` is not from 1 to the number of samples less 1 + `beyond`.
     """
-    if X.shape[0] > _WIDTH_SAMPLES:
-        drawn = np.random.default_rng(0).choice(X.shape[0], _WIDTH_SAMPLES, replace=False)
+    n = X.shape[0]
+    most = n - 1 - beyond
+    if isinstance(n_neighbors, bool):  # Python and scikit-learn accept it as an integer
+        raise ValueError(f"n_neighbors={n_neighbors}; expected an integer of at least 1")
+    if most < 1:
+        raise ValueError(f"received {n} samples; a neighbour graph needs at least {n - most + 1}")
+    if not 1 <= n_neighbors <= most:
+        raise ValueError(f"n_neighbors={n_neighbors} with {n} samples; expected 1 to {most}")
+    count = n_neighbors + beyond
+    neighbors = np.empty((n, count), dtype=np.intp)
+    squares = np.empty((n, count))
+    for begin, distances in distance_blocks(X):
+        rows = np.arange(begin, begin + distances.shape[0])
+        distances[rows - begin, rows] = np.inf
+        near, found = _smallest(distances, count)
+        order = np.argsort(found, axis=1, kind="stable")
+        neighbors[rows] = np.take_along_axis(near, order, axis=1)
+        squares[rows] = np.take_along_axis(found, order, axis=1)
+    return neighbors, squares
+
+
+def _smallest(distances: Matrix, count: int) -> Neighbors:
+    """Return columns and values of the smallest entries of each row, the first ones of a tie.
+
+    Counts are full of ties. Without this rule rounding would decide between them, and dense and
+    sparse rows would have different neighbours.
+    """
+    cut = np.partition(distances, count - 1, axis=1)[:, count - 1 : count]
+    nearer = distances < cut * (1.0 - _TIED)
+    tied = (distances <= cut * (1.0 + _TIED)) & ~nearer
+    room = count - nearer.sum(axis=1, keepdims=True)
+    chosen = nearer | (tied & (np.cumsum(tied, axis=1) <= room))
+    near = np.nonzero(chosen)[1].reshape(-1, count)
+    found = np.take_along_axis(distances, near, axis=1)
+    return near, np.where(np.take_along_axis(tied, near, axis=1), cut, found)
+
+
+def warn_of_copies(nearest: Sequence[Neighbors], n_neighbors: int, n_clusters: int) -> None:
+    """Warn if a sample has more copies than neighbours in the graph of every view.
+
+    All copies are then linked to the same few of them, which get a higher degree and another
+    place in the embedding. Too few distinct samples for the clusters are reported elsewhere.
+    """
+    crowded = np.logical_and.reduce([squares[:, -1] == 0 for _, squares in nearest])
+    if n_clusters == 1 or not crowded.any():
+        return
+    samples = np.flatnonzero(crowded)
+    # the first of tied rows are taken, so that all copies share their first neighbour
+    first = np.column_stack([np.minimum(samples, rows[samples, 0]) for rows, _ in nearest])
+    _, counts = np.unique(first, axis=0, return_counts=True)
+    copies = int(counts.max()) - 1
+    if copies <= n_neighbors or (crowded.all() and counts.size < n_clusters):
+        return
+    most = max(int(np.bincount(column).max()) for column in first.T) - 1
+    within = "" if most == copies else ", the number of its copies within one view"
+    warn_user(
+        f"a sample has {copies} copies, more than n_neighbors={n_neighbors}. The graph links all "
+        "copies to the same few, so that equal samples can be assigned to different clusters. "
+        f"Increase n_neighbors to {most}{within}, or remove copies",
+        ConvergenceWarning,
+    )
+
+
+# Kernels
+
+
+def median_width(X: Array, name: str | None = None, max_samples: int = _WIDTH_SAMPLES) -> float:
+    """Return the median of all n^2 distances between rows, the zeros of the diagonal included.
+
+    If it is 0, return the median of the positive distances. Of more than `max_samples` rows a
+    random subset with a fixed seed is used. Raises ValueError if all rows are equal.
+    """
+    if X.shape[0] > max_samples:
+        drawn = np.random.default_rng(0).choice(X.shape[0], max_samples, replace=False)
         X = X[np.sort(drawn)]
     return _median_width(distance_blocks(X), X.shape[0], name)
 
 
 def _median_width(blocks: Iterable[tuple[int, Matrix]], n: int, name: str | None) -> float:
-    """Return the median width from the squared distances, block of rows by block of rows."""
     pairs = np.empty(n * (n - 1) // 2)  # each stands for two of the n^2
     filled = 0
     for begin, squares in blocks:
         for row, distances in enumerate(squares, start=begin):
             pairs[filled : filled + n - 1 - row] = distances[row + 1 :]
             filled += n - 1 - row
-    # of all n^2 in order, the zeros of the diagonal come first and every pair twice after them
+    # in ascending order the n zeros of the diagonal come first, then every pair twice
     middle = [(place - n) // 2 for place in ((n * n - 1) // 2, n * n // 2)]
     pairs.partition([max(place, 0) for place in middle])
     width = float(np.mean([np.sqrt(pairs[place]) if place >= 0 else 0.0 for place in middle]))
@@ -228,142 +216,53 @@ def _median_width(blocks: Iterable[tuple[int, Matrix]], n: int, name: str | None
     positive = pairs[pairs > 0]
     if positive.size == 0:
         which = "" if name is None else f" of view {name!r}"
-        raise ValueError(
-            f"all rows{which} are equal: there is no distance to measure a kernel's width by; "
-            "leave the view out"
-        )
+        raise ValueError(f"all rows{which} are equal, so a kernel has no width; remove the view")
     return float(np.median(np.sqrt(positive)))
 
 
 def rbf_kernel(X: Array, name: str | None = None) -> Matrix:
-    """Return ``exp(-|x_i - x_j|^2 / (2 s^2))`` with s the :func:`median_width` of the rows.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n, d)
-        Rows.
-    name : str, optional
-        What to call `X` in the error that all its rows are equal.
-
-    Returns
-    -------
-    ndarray of shape (n, n)
-        Kernel, 1 on the diagonal.
-    """
+    """Return ``exp(-|x_i - x_j|^2 / (2 s^2))`` with s the :func:`median_width` of the rows."""
     kernel = squared_distances(X)
-    few = X.shape[0] <= _WIDTH_SAMPLES
-    width = _median_width([(0, kernel)], X.shape[0], name) if few else median_width(X, name)
+    n = X.shape[0]
+    few = n <= _WIDTH_SAMPLES
+    width = _median_width([(0, kernel)], n, name) if few else median_width(X, name)
     kernel *= -0.5 / width**2
     return np.exp(kernel, out=kernel)
 
 
+# Graphs
+
+
 def knn_graph(X: Array, n_neighbors: int = 10) -> sp.csr_array:
-    """Return the graph of nearest neighbours with heat weights.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n, d)
-        Rows.
-    n_neighbors : int
-        Neighbours of each row, itself not counted, fewer than n.
-
-    Returns
-    -------
-    csr_array of shape (n, n)
-        ``exp(-|x_i - x_j|^2 / (2 s^2))`` where i is among the neighbours of j or the other way
-        round, s the :func:`median_width`.
-    """
+    """Return the nearest-neighbour graph of the rows with heat weights."""
     return heat_graph(X, nearest_neighbors(X, n_neighbors))
 
 
-def heat_graph(X: Array, nearest: Nearest) -> sp.csr_array:
-    """Return the graph of :func:`knn_graph` for neighbours that are known."""
-    squares = nearest.squares
+def heat_graph(X: Array, nearest: Neighbors) -> sp.csr_array:
+    """Return ``exp(-|x_i - x_j|^2 / (2 s^2))`` where i is a neighbour of j or j one of i."""
+    neighbors, squares = nearest
     if squares.any():
         squares = squares / (2.0 * median_width(X) ** 2)
-    graph = _graph(nearest.rows, np.exp(-squares))
+    graph = _graph(neighbors, np.exp(-squares))
     return sp.csr_array(graph.maximum(graph.T))
 
 
-def pkn_graph(X: Array, n_neighbors: int = 10) -> sp.csr_array:
-    """Return the graph of adaptive neighbours.
+def adaptive_graph(nearest: Neighbors) -> sp.csr_array:
+    """Return the adaptive-neighbour (PKN) graph for k neighbours of each row and one beyond.
 
-    With ``d_1 <= ... <= d_(k+1)`` the squared distances of a row to the nearest others, the
-    weight of its j-th neighbour is ``(d_(k+1) - d_j) / (k d_(k+1) - d_1 - ... - d_k)``, or 1/k
-    where all these distances are equal. The graph is the mean of these weights and their
-    transpose.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n, d)
-        Rows.
-    n_neighbors : int
-        Neighbours k of each row, itself not counted, at most n - 2.
-
-    Returns
-    -------
-    csr_array of shape (n, n)
-        Weights.
+    With squared distances ``d_1 <= ... <= d_(k+1)`` the weight of the j-th neighbour is
+    ``(d_(k+1) - d_j) / (k d_(k+1) - d_1 - ... - d_k)``, or 1/k if all these distances are equal.
+    The graph is the mean of these weights and their transpose.
     """
-    return adaptive_graph(nearest_neighbors(X, n_neighbors, beyond=1))
-
-
-def adaptive_graph(nearest: Nearest) -> sp.csr_array:
-    """Return the graph of :func:`pkn_graph` for neighbours that are known, and one beyond them."""
     neighbors, squares = nearest
     n_neighbors = neighbors.shape[1] - 1
     last = squares[:, -1:]
     weights = last - squares[:, :-1]
     total = weights.sum(axis=1, keepdims=True)
-    differ = total > ROUNDING * n_neighbors * last
+    differ = total > _ROUNDING * n_neighbors * last
     weights = np.where(differ, weights / np.where(differ, total, 1.0), 1.0 / n_neighbors)
     graph = _graph(neighbors[:, :-1], weights)
     return sp.csr_array((graph + graph.T) * 0.5)
-
-
-def nearest_neighbors(X: Array, n_neighbors: int, *, beyond: int = 0) -> Nearest:
-    """Return the neighbours of each row, nearest first, or raise where there are too few rows.
-
-    Parameters
-    ----------
-    X : ndarray or csr_array of shape (n, d)
-        Rows.
-    n_neighbors : int
-        Neighbours of each row, itself not counted.
-    beyond : int
-        Nearest rows wanted after these.
-
-    Returns
-    -------
-    Nearest
-        ``n_neighbors + beyond`` rows and squared distances for each row.
-    """
-    _check_neighbors(n_neighbors, X.shape[0], beyond + 1)
-    return nearest_rows(X, n_neighbors + beyond)
-
-
-def normalized_laplacian(W: Array) -> Array:
-    """Return ``I - D^(-1/2) W D^(-1/2)`` of a symmetric graph, 1 on the diagonal for no degree.
-
-    Parameters
-    ----------
-    W : ndarray or sparse array of shape (n, n)
-        Weights, none negative.
-
-    Returns
-    -------
-    ndarray or csr_array of shape (n, n)
-        Symmetric, of the kind of `W`.
-    """
-    degree = np.asarray(W.sum(axis=1)).ravel()
-    inverse = np.divide(1.0, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0)
-    if sp.issparse(W):
-        scale = sp.diags_array(inverse)
-        laplacian = sp.eye_array(W.shape[0]) - scale @ W @ scale
-        return sp.csr_array((laplacian + laplacian.T) * 0.5)
-    laplacian = -(inverse[:, None] * W * inverse)
-    laplacian[np.diag_indices_from(laplacian)] += 1.0
-    return (laplacian + laplacian.T) * 0.5
 
 
 def _graph(neighbors: npt.NDArray[np.intp], weights: Matrix) -> sp.csr_array:
@@ -374,14 +273,14 @@ def _graph(neighbors: npt.NDArray[np.intp], weights: Matrix) -> sp.csr_array:
     return graph
 
 
-def _check_neighbors(n_neighbors: int, n_samples: int, fewer: int) -> None:
-    if isinstance(n_neighbors, bool):  # an integer to Python, and to scikit-learn's own check
-        raise ValueError(f"n_neighbors={n_neighbors}; expected a whole number of at least 1")
-    if n_samples <= fewer:
-        raise ValueError(
-            f"received {n_samples} samples; a graph of neighbours needs at least {fewer + 1}"
-        )
-    if not 1 <= n_neighbors <= n_samples - fewer:
-        raise ValueError(
-            f"n_neighbors={n_neighbors} with {n_samples} samples; expected 1 to {n_samples - fewer}"
-        )
+def normalized_laplacian(W: Array) -> Array:
+    """Return ``I - D^(-1/2) W D^(-1/2)`` of a symmetric graph; L_ii = 1 if i has no degree."""
+    degree = np.asarray(W.sum(axis=1)).ravel()
+    inverse = np.divide(1.0, np.sqrt(degree), out=np.zeros_like(degree), where=degree > 0)
+    if sp.issparse(W):
+        scale = sp.diags_array(inverse)
+        laplacian = sp.eye_array(W.shape[0]) - scale @ W @ scale
+        return sp.csr_array((laplacian + laplacian.T) * 0.5)
+    laplacian = -(inverse[:, None] * W * inverse)
+    laplacian[np.diag_indices_from(laplacian)] += 1.0
+    return (laplacian + laplacian.T) * 0.5

@@ -1,71 +1,76 @@
-"""Multi-view clustering by joint nonnegative matrix factorisation: class MultiNMF."""
+"""Multi-view clustering by joint nonnegative matrix factorisation (MultiNMF)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
-from sklearn.utils._param_validation import Interval, StrOptions
+import scipy.sparse as sp
+from sklearn.utils._param_validation import StrOptions
 
 from manyview._typing import Floats
-from manyview.base import MultiViewClusterer
-from manyview.baselines.common import Share, scaled_arrays, share_of, strength_per_view
-from manyview.iterate import iterate, warn_if_early
+from manyview.baselines.common import AT_LEAST_ONE, Baseline, scaled_arrays, strength_per_view
+from manyview.iterate import Iterated, iterate
 from manyview.linalg.partition import Labels, cluster_rows, unit_rows, without_empty
+from manyview.views import Array, Views
 
 __all__ = ["MultiNMF"]
 
+_SMALLEST = 1e-200  # of a denominator; denominators shrink with the size of the data
+_LARGEST_SUM = 1e150  # of a view; its square is finite
 
-_LEAST = 1e-200  # of a denominator: they shrink with the numbers of samples and of features
+Factors: TypeAlias = tuple[Floats, Floats]
+"""Coefficients V (n_samples x K) and basis U (n_features x K) of a view."""
 
 
-class MultiNMF(MultiViewClusterer):
+class MultiNMF(Baseline):
     """Multi-view clustering by joint nonnegative matrix factorisation.
 
     Every view, divided by the sum of its entries, is factorised, and the coefficients of all
-    views are drawn to a consensus C::
+    views are pulled towards a consensus C::
 
         J = sum_v | X_v - V_v U_v' |^2 + sum_v lambda_v | V_v Q_v - C |^2,   U_v, V_v, C >= 0
 
     with V_v the coefficients (n_samples x K), U_v the basis (n_features_v x K) and Q_v the
-    diagonal matrix of the column sums of U_v. Multiplicative steps on V_v and U_v, after each of
-    which the columns of U_v are scaled to sum to 1, alternate with ``C = sum_v lambda_v V_v /
-    sum_v lambda_v``. The clusters are those of k-means on the rows of C.
+    diagonal matrix of the column sums of U_v. Multiplicative updates of V_v and U_v, after each
+    of which the columns of U_v are scaled to sum to 1, alternate with ``C = sum_v lambda_v V_v /
+    sum_v lambda_v``. k-means on the rows of C gives the labels.
 
     Parameters
     ----------
     n_clusters : int
-        Number of clusters, and of components, K.
+        Number of clusters and of components, K.
     regularization : float or array-like of shape (n_views,), default=0.01
-        lambda_v, one for all views or one each. The paper's value is 0.01; a usual grid is
-        0.001, 0.01, 0.1. With 0 the views are factorised each on its own, and C is their mean.
+        lambda_v, one for all views or one per view. The value of the paper is 0.01; a usual grid
+        is 0.001, 0.01, 0.1. With 0 the views are factorised independently, and C is their mean.
     n_rounds : int, default=10
-        Number of updates of the consensus. The authors' code does 30, of 200 steps each: more
-        of either fits better, and takes longer.
+        Number of updates of the consensus. The authors' code has 30 rounds of 200 updates. More
+        of either gives a better fit and takes longer.
     n_inner : int, default=30
-        Number of steps on each view in a round, and in each factorisation of the start.
+        Number of updates of each view per round, and in each factorisation of the initialisation.
     n_passes : int, default=1
-        Number of times that the start goes through the views, factorising each from the
-        coefficients of the one before.
+        Number of passes of the initialisation over the views. Each view is factorised from the
+        coefficients of the previous one.
     n_restarts : int, default=3
-        Number of random starts; the one of the lowest objective is carried through.
+        Number of random initialisations, of which the one with the lowest objective is used.
     negative : {"raise", "shift", "clip"}, default="raise"
-        What to do with a view that has negative entries: refuse it, subtract its smallest entry
-        from all, or set the negative ones to zero.
+        How to treat a view with negative entries: raise ValueError, subtract its smallest entry
+        from all entries, or set negative entries to zero.
     labels : {"kmeans", "unit", "argmax"}, default="kmeans"
-        How clusters are read from the consensus: k-means on its rows, on its rows scaled to unit
-        length, or the largest entry of each row. It matters much; k-means is the authors' way.
+        How labels are derived from the consensus: k-means on its rows, k-means on its rows scaled
+        to unit length, or the largest entry of each row. The results depend strongly on it. The
+        authors use k-means.
     n_init : int, default=1
-        Number of starts of k-means.
+        Number of initialisations of k-means.
     normalize : {"rows", "columns"} or None, default=None
-        Scale the samples of each view to unit length, standardise its features, which makes
-        sparse views dense and entries negative, or neither.
+        Scale the samples of each view to unit length, standardise its features (which makes
+        sparse views dense and entries negative), or neither.
     random_state : int, RandomState instance or None, default=None
-        Seed of the starts and of k-means.
+        Seed of the initialisation and of k-means.
     verbose : int, default=0
-        1 shows a bar with the objective.
+        1 shows a progress bar with the objective.
 
     Attributes
     ----------
@@ -78,25 +83,23 @@ class MultiNMF(MultiViewClusterer):
     view_bases_ : list of ndarray of shape (n_features_v, n_clusters)
         U_v, nonnegative, with columns that sum to 1.
     objective_ : ndarray of shape (n_iter_,)
-        J after every round; it does not rise.
+        J after every round; it does not increase.
     n_iter_ : int
         Number of rounds.
     n_views_, n_features_in_, view_names_, feature_names_in_
-        What fit saw: the number of views, and of each its number of features, its name and the
-        names of its features, or None.
+        The views seen by fit.
 
     Notes
     -----
-    There is no `predict`: a sample gets its coefficients from the factorisation of all.
+    There is no `predict`, because coefficients result from the factorisation of all samples.
 
-    The steps follow the authors' code. Its budget does not, see above, nor does the start, which
-    is reconstructed: fewer passes and restarts, restarts of all views together, and a consensus
-    that is the average from the first round on, so that the objective never rises.
+    The updates follow the authors' code. The initialisation is reconstructed: it has fewer passes
+    and restarts, restarts all views together, and uses the average as consensus from the first
+    round on, so that the objective never increases.
 
-    Memory is the views in float64, not copied if they are, and a few times (n_samples +
-    n_features) x n_clusters numbers a view. Sparse views are not made dense, also not by
-    ``negative="shift"``; ``"clip"`` copies a view that has negative entries. A step takes time in
-    proportion to n_clusters times the stored entries.
+    Memory is the views in float64 and a few times (n_samples + n_features) x n_clusters numbers
+    per view. Sparse views are not made dense, not even by ``negative="shift"``. The time of an
+    update is proportional to n_clusters times the number of stored entries.
 
     References
     ----------
@@ -114,18 +117,13 @@ class MultiNMF(MultiViewClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "regularization": [Interval(Real, 0, None, closed="left"), "array-like"],
-        "n_rounds": [Interval(Integral, 1, None, closed="left")],
-        "n_inner": [Interval(Integral, 1, None, closed="left")],
-        "n_passes": [Interval(Integral, 1, None, closed="left")],
-        "n_restarts": [Interval(Integral, 1, None, closed="left")],
+        **Baseline._parameter_constraints,
+        "n_rounds": [AT_LEAST_ONE],
+        "n_inner": [AT_LEAST_ONE],
+        "n_passes": [AT_LEAST_ONE],
+        "n_restarts": [AT_LEAST_ONE],
         "negative": [StrOptions({"raise", "shift", "clip"})],
         "labels": [StrOptions({"kmeans", "unit", "argmax"})],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "normalize": [StrOptions({"rows", "columns"}), None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -157,103 +155,128 @@ class MultiNMF(MultiViewClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, views: Any, y: Any = None) -> Self:
-        """Cluster the samples.
-
-        Parameters
-        ----------
-        views : list, tuple or dict of array-likes, or Views
-            The views; see :func:`manyview.as_views`.
-        y : ignored
-            There for scikit-learn's sake; labels take no part.
-
-        Returns
-        -------
-        MultiNMF
-            The fitted estimator.
-        """
-        checked = self._setup_fit(views)
-        strengths = strength_per_view("regularization", self.regularization, len(checked))
+    def _fit(self, views: Views) -> Iterated[Any]:
+        strengths = strength_per_view("regularization", self.regularization, len(views))
         rng = self._generator()
-        arrays = scaled_arrays(checked, self.normalize)
+        arrays = scaled_arrays(views, self.normalize)
         shares = [
-            share_of(name, array, self.negative)
-            for name, array in zip(checked.names, arrays, strict=True)
+            share_of(name, X, self.negative) for name, X in zip(views.names, arrays, strict=True)
         ]
 
-        def rounded(fits: list[_Factors]) -> tuple[list[_Factors], float]:
+        def one_round(fits: list[Factors]) -> tuple[list[Factors], float]:
             consensus = _consensus(fits, strengths)
             fits = [
-                _stepped(share, fit, strength, consensus, self.n_inner)
+                _update(share, fit, strength, consensus, self.n_inner)
                 for share, fit, strength in zip(shares, fits, strengths, strict=True)
             ]
-            return fits, _objective(shares, fits, strengths, _consensus(fits, strengths))
+            return fits, _objective(shares, fits, strengths)
 
         with self._progress(self.n_rounds) as show:
             found = iterate(
-                rounded,
-                self._start(shares, strengths, rng),
+                one_round,
+                self._initialize(shares, strengths, rng),
                 max_iter=self.n_rounds,
                 settled=lambda fits, values: len(values) == self.n_rounds,
                 on_iteration=show,
             )
         consensus = _consensus(found.state, strengths)
-        labels = self._read(consensus, rng)
-        self._record_views(checked)
-        self.labels_ = labels
+        self.labels_ = self._cluster(consensus, rng)
         self.consensus_ = consensus
-        self.view_coefficients_ = [fit.coefficients for fit in found.state]
-        self.view_bases_ = [fit.basis for fit in found.state]
-        self.objective_ = np.array(found.objective)
-        self.n_iter_ = len(found.objective)
-        warn_if_early(found, remedy="raise n_rounds")
-        return self
+        self.view_coefficients_ = [V for V, _ in found.state]
+        self.view_bases_ = [U for _, U in found.state]
+        return found
 
-    def _start(
+    def _initialize(
         self, shares: Sequence[Share], strengths: Floats, rng: np.random.Generator
-    ) -> list[_Factors]:
-        """Factorise each view from the coefficients of the one before; keep the best of some."""
-        best: tuple[float, list[_Factors]] | None = None
+    ) -> list[Factors]:
+        """Factorise each view from the coefficients of the previous one; keep the best restart."""
+        best: list[Factors] = []
+        lowest = np.inf
         for _ in range(self.n_restarts):
-            fits: list[_Factors] = []
-            coefficients = rng.random((shares[0].array.shape[0], self.n_clusters))
+            V = rng.random((shares[0].array.shape[0], self.n_clusters))
             for _ in range(self.n_passes):
-                fits = []
+                fits: list[Factors] = []
                 for share in shares:
-                    basis = rng.random((share.array.shape[1], self.n_clusters))
-                    start = _balanced(_Factors(coefficients, basis))
-                    fits.append(_stepped(share, start, 0.0, coefficients, self.n_inner))
-                    coefficients = fits[-1].coefficients
-            value = _objective(shares, fits, strengths, _consensus(fits, strengths))
-            if best is None or value < best[0]:
-                best = value, fits
-        if best is None:
-            raise AssertionError("a fit has at least one start")
-        return best[1]
+                    U = rng.random((share.array.shape[1], self.n_clusters))
+                    fits.append(_update(share, _balanced(V, U), 0.0, V, self.n_inner))
+                    V = fits[-1][0]
+            value = _objective(shares, fits, strengths)
+            if not best or value < lowest:
+                best, lowest = fits, value
+        return best
 
-    def _read(self, consensus: Floats, rng: np.random.Generator) -> Labels:
+    def _cluster(self, consensus: Floats, rng: np.random.Generator) -> Labels:
         if self.labels == "argmax":
             return without_empty(consensus.argmax(axis=1), self.n_clusters)
         rows = unit_rows(consensus) if self.labels == "unit" else consensus
         return cluster_rows(rows, self.n_clusters, rng, n_init=self.n_init)[0]
 
 
-class _Factors(NamedTuple):
-    """Coefficients V and basis U of a view."""
+@dataclass(frozen=True)
+class Share:
+    """A nonnegative view divided by its sum, ``(array + shift) / total``, which is not formed."""
 
-    coefficients: Floats
-    basis: Floats
+    array: Array
+    shift: float
+    total: float
+    square_norm: float
+
+    def times(self, U: Floats) -> Floats:
+        """Return X U."""
+        return self._finished(self.array @ U, U)
+
+    def pull(self, V: Floats) -> Floats:
+        """Return X' V."""
+        if sp.issparse(self.array):
+            return self._finished(self.array.T @ V, V)
+        # reads the rows in the order in which they are stored
+        return self._finished((V.T @ self.array).T, V)
+
+    def _finished(self, product: Floats, factor: Floats) -> Floats:
+        if self.shift:
+            # rounding may leave values below zero
+            product = np.maximum(product + self.shift * factor.sum(axis=0), 0.0)
+        return np.asarray(product / self.total)
 
 
-def _stepped(
-    share: Share, fit: _Factors, strength: float, consensus: Floats, n_steps: int
-) -> _Factors:
-    """Return the factors after some steps towards the view and the consensus.
+def share_of(name: str, array: Array, negative: str) -> Share:
+    """Return a view divided by its sum, with negative entries treated as `negative` says."""
+    entries = array.data if sp.issparse(array) else array
+    lowest = float(entries.min(initial=0.0))
+    shift = 0.0
+    if lowest < 0.0 and negative == "raise":
+        raise ValueError(
+            f"view {name!r} has negative entries, down to {lowest:.6g}; expected nonnegative ones. "
+            "Use negative='shift' or negative='clip'"
+        )
+    if lowest < 0.0 and negative == "shift":
+        shift = -lowest
+    elif lowest < 0.0:
+        array = array.maximum(0.0) if sp.issparse(array) else np.maximum(array, 0.0)
+        entries = array.data if sp.issparse(array) else array
+    size = float(array.shape[0]) * float(array.shape[1])
+    with np.errstate(over="ignore"):
+        plain = float(entries.sum())
+        total = plain + shift * size
+    if not 1 / _LARGEST_SUM < total < _LARGEST_SUM:
+        raise ValueError(
+            f"view {name!r} has entries that sum to {total:g}; expected a positive sum between "
+            f"{1 / _LARGEST_SUM:g} and {_LARGEST_SUM:g}"
+        )
+    square_norm = (float(np.linalg.norm(entries)) / total) ** 2
+    square_norm += (shift / total) * (2.0 * plain / total + shift * size / total)
+    return Share(array, shift, total, square_norm)
 
-    The columns of the basis must sum to 1, as they do afterwards.
+
+def _update(
+    share: Share, fit: Factors, strength: float, consensus: Floats, n_updates: int
+) -> Factors:
+    """Return the factors of a view after some multiplicative updates.
+
+    The columns of U must sum to 1, and do so afterwards.
     """
-    for _ in range(n_steps):
-        V, U = fit
+    V, U = fit
+    for _ in range(n_updates):
         V = V * _ratio(
             share.times(U) + strength * consensus,
             V @ (U.T @ U) + strength * V,
@@ -262,38 +285,37 @@ def _stepped(
             share.pull(V) + strength * np.einsum("nk,nk->k", V, consensus),
             U @ (V.T @ V) + strength * np.einsum("nk,nk->k", V, V) * U.sum(axis=0),
         )
-        fit = _balanced(_Factors(V, U))
-    return fit
+        V, U = _balanced(V, U)
+    return V, U
 
 
 def _ratio(numerator: Floats, denominator: Floats) -> Floats:
-    return numerator / np.maximum(denominator, _LEAST)
+    return numerator / np.maximum(denominator, _SMALLEST)
 
 
-def _balanced(fit: _Factors) -> _Factors:
-    """Return the same product with the columns of the basis scaled to sum to 1."""
-    sums = fit.basis.sum(axis=0)
-    # a column that died out takes no part, whatever its basis
-    basis = np.where(sums > _LEAST, fit.basis, 1.0)
-    return _Factors(
-        fit.coefficients * np.where(sums > _LEAST, sums, 0.0), basis / basis.sum(axis=0)
-    )
+def _balanced(V: Floats, U: Floats) -> Factors:
+    """Return factors with the same product in which the columns of U sum to 1.
+
+    A component with a zero basis gets zero coefficients and a uniform basis.
+    """
+    sums = U.sum(axis=0)
+    basis = np.where(sums > _SMALLEST, U, 1.0)
+    return V * np.where(sums > _SMALLEST, sums, 0.0), basis / basis.sum(axis=0)
 
 
-def _consensus(fits: Sequence[_Factors], strengths: Floats) -> Floats:
+def _consensus(fits: Sequence[Factors], strengths: Floats) -> Floats:
     weights = strengths if strengths.any() else None
-    return np.asarray(np.average([fit.coefficients for fit in fits], axis=0, weights=weights))
+    return np.asarray(np.average([V for V, _ in fits], axis=0, weights=weights))
 
 
-def _view_objective(share: Share, fit: _Factors, strength: float, consensus: Floats) -> float:
-    """Return the view's part of J for a basis with columns that sum to 1."""
+def _objective(shares: Sequence[Share], fits: Sequence[Factors], strengths: Floats) -> float:
+    consensus = _consensus(fits, strengths)
+    parts = zip(shares, fits, strengths, strict=True)
+    return sum(_view_objective(share, fit, strength, consensus) for share, fit, strength in parts)
+
+
+def _view_objective(share: Share, fit: Factors, strength: float, consensus: Floats) -> float:
+    """Return the part of J of a view; the columns of U must sum to 1."""
     V, U = fit
     misfit = share.square_norm - 2.0 * np.vdot(share.times(U), V) + np.vdot(U.T @ U, V.T @ V)
     return float(misfit + strength * np.sum((V - consensus) ** 2))
-
-
-def _objective(
-    shares: Sequence[Share], fits: Sequence[_Factors], strengths: Floats, consensus: Floats
-) -> float:
-    parts = zip(shares, fits, strengths, strict=True)
-    return sum(_view_objective(share, fit, strength, consensus) for share, fit, strength in parts)

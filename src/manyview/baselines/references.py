@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.cluster import KMeans, MiniBatchKMeans
-from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
-from manyview.baselines.common import beside, scaled_arrays
+from manyview.baselines.common import Baseline, concatenated, scaled_arrays
 from manyview.baselines.graphs import knn_graph, normalized_laplacian
 from manyview.linalg.eigen import smallest_eigenvectors
 from manyview.linalg.partition import Labels, cluster_rows, unit_rows
@@ -21,32 +19,13 @@ from manyview.views import Array
 __all__ = ["KMeansBeside", "MiniBatchBeside", "SpectralBeside"]
 
 
-class _Beside(MultiViewClusterer, ABC):
-    """Base of methods for one view, given all of them side by side.
+class _Concatenated(MultiViewClusterer, ABC):
+    """Base of the reference methods, which cluster the rows of the concatenated views.
 
-    Parameters
-    ----------
-    n_clusters : int
-        Number of clusters.
-    normalize : {"rows", "columns"} or None, default="rows"
-        Scale the samples of each view to unit length, standardise its features, or neither.
-    random_state : int, RandomState instance or None, default=None
-        Seed.
-    verbose : int, default=0
-        Ignored: there is nothing to show.
-
-    Attributes
-    ----------
-    labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample.
+    The parameters are those that all baselines share; `normalize` is ``"rows"`` by default.
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "normalize": [StrOptions({"rows", "columns"}), None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
-    }
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = Baseline._parameter_constraints
 
     def __init__(
         self,
@@ -64,49 +43,48 @@ class _Beside(MultiViewClusterer, ABC):
     def fit(self, views: Any, y: Any = None) -> Self:
         """Cluster the samples; `y` is ignored."""
         checked = self._setup_fit(views)
-        X = beside(scaled_arrays(checked, self.normalize))
-        self.labels_ = self._clustered(X, self._generator())
+        X = concatenated(scaled_arrays(checked, self.normalize))
+        self.labels_ = self._cluster(X, self._generator())
         self._record_views(checked)
         return self
 
     @abstractmethod
-    def _clustered(self, X: Array, rng: np.random.Generator) -> Labels:
+    def _cluster(self, X: Array, rng: np.random.Generator) -> Labels:
         """Return the clusters of the rows of X."""
 
 
-class KMeansBeside(_Beside):
-    """k-means on the views side by side, the best of ten starts."""
+class KMeansBeside(_Concatenated):
+    """k-means on the concatenated views, the best of ten initialisations."""
 
     _name = "k-means"
 
-    def _clustered(self, X: Array, rng: np.random.Generator) -> Labels:
-        model = KMeans(self.n_clusters, n_init=10, random_state=int(rng.integers(2**31 - 1)))
-        return np.asarray(model.fit_predict(_matrix(X)), dtype=np.intp)
+    def _cluster(self, X: Array, rng: np.random.Generator) -> Labels:
+        seed = int(rng.integers(2**31 - 1))
+        return _fit_predict(KMeans(self.n_clusters, n_init=10, random_state=seed), X)
 
 
-class MiniBatchBeside(_Beside):
-    """k-means by small batches on the views side by side, the best of five starts."""
+class MiniBatchBeside(_Concatenated):
+    """Mini-batch k-means on the concatenated views, the best of five initialisations."""
 
     _name = "mini-batch"
 
-    def _clustered(self, X: Array, rng: np.random.Generator) -> Labels:
-        model = MiniBatchKMeans(
-            self.n_clusters, n_init=5, random_state=int(rng.integers(2**31 - 1))
-        )
-        return np.asarray(model.fit_predict(_matrix(X)), dtype=np.intp)
+    def _cluster(self, X: Array, rng: np.random.Generator) -> Labels:
+        seed = int(rng.integers(2**31 - 1))
+        return _fit_predict(MiniBatchKMeans(self.n_clusters, n_init=5, random_state=seed), X)
 
 
-class SpectralBeside(_Beside):
-    """Spectral clustering of the graph of ten neighbours of the views side by side."""
+class SpectralBeside(_Concatenated):
+    """Spectral clustering of the 10-nearest-neighbour graph of the concatenated views."""
 
     _name = "spectral"
 
-    def _clustered(self, X: Array, rng: np.random.Generator) -> Labels:
+    def _cluster(self, X: Array, rng: np.random.Generator) -> Labels:
         laplacian = normalized_laplacian(knn_graph(X, min(10, X.shape[0] - 1)))
         embedding = unit_rows(smallest_eigenvectors(laplacian, self.n_clusters, rng))
         return cluster_rows(embedding, self.n_clusters, rng)[0]
 
 
-def _matrix(X: Array) -> Any:
-    # scikit-learn takes sparse matrices, and not every version sparse arrays
-    return sp.csr_matrix(X) if sp.issparse(X) else X
+def _fit_predict(model: Any, X: Array) -> Labels:
+    # not every supported version of scikit-learn accepts sparse arrays
+    labels = model.fit_predict(sp.csr_matrix(X) if sp.issparse(X) else X)
+    return np.asarray(labels, dtype=np.intp)

@@ -1,11 +1,11 @@
-"""Robust multi-view k-means: class RMKMC."""
+"""Robust multi-view k-means (RMKMC)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from numbers import Real
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,87 +14,83 @@ from scipy.special import logsumexp
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview._typing import Floats
-from manyview.base import MultiViewClusterer
-from manyview.baselines.common import scaled_arrays
-from manyview.iterate import iterate, warn_if_early
+from manyview.baselines.common import Baseline, column_moments, scaled_arrays
+from manyview.iterate import Iterated, iterate
 from manyview.linalg.partition import Labels, without_empty
-from manyview.views import Array
+from manyview.views import Array, Views
 
 __all__ = ["RMKMC"]
 
+_SMOOTHING = 1e-12  # added to a squared distance, as a fraction of the variance of the view
+_CONSTANT = 1e-26  # variance of a constant view, as a fraction of the mean square
 
-_SMOOTHING = 1e-12  # of the square of a residual, as a part of the view's variance
-_CONSTANT = 1e-26  # variance, as a part of the mean square, that is rounding
 
-
-class RMKMC(MultiViewClusterer):
+class RMKMC(Baseline):
     """Robust multi-view k-means.
 
-    One partition g and, in every view, one centre a cluster; views take part by weights alpha
-    that are learnt. Distances are not squared, so that samples far off pull less::
+    RMKMC finds one partition g for all views, the centres of its clusters in every view, and
+    weights alpha of the views. Distances are not squared, so that outliers have less influence::
 
         J = sum_v alpha_v^gamma sum_n | x_nv - f_g(n),v |,    alpha_v >= 0,  sum_v alpha_v = 1
 
-    It is minimised by reweighting: with ``d_nv = 1 / (2 |x_nv - f_g(n),v|)`` from the last
-    iteration, centres are means weighted by d, samples go to the centre of the smallest
-    ``sum_v alpha_v^gamma d_nv |x_nv - f_kv|^2``, and alpha_v is proportional to
+    J is minimised by iterative reweighting. With ``d_nv = 1 / (2 |x_nv - f_g(n),v|)`` from the
+    previous iteration, centres are means weighted by d, samples are assigned to the cluster with
+    the smallest ``sum_v alpha_v^gamma d_nv |x_nv - f_kv|^2``, and alpha_v is proportional to
     ``h_v^(1 / (1 - gamma))``, where h_v is the sum of the distances in view v.
 
-    It is not invariant to the scale of one view: the view of small norms gets the weight.
+    The result depends on the scale of each view: a view of small norms gets a large weight.
 
     Parameters
     ----------
     n_clusters : int
         Number of clusters, K.
     exponent : float, default=10**0.5
-        gamma, above 1. Near 1 all the weight goes to the view with the smallest distances; a
-        large one makes the weights equal. The paper's grid is, as far as known, 10 to the power
+        gamma, above 1. Near 1 the view with the smallest distances gets all the weight; a large
+        value makes the weights equal. The grid of the paper is, as far as known, 10 to the power
         of 0.1, 0.3, ..., 1.9.
     init : {"random", "pp"}, default="random"
-        Where the partition starts: random clusters, or the nearest of centres drawn by
-        k-means++ on the views side by side.
+        Initial partition: random clusters, or the nearest of centres drawn by k-means++ on the
+        concatenated views.
     max_iter : int, default=100
-        Most iterations.
+        Maximum number of iterations.
     tol : float, default=1e-6
-        Stop when an iteration lowers the objective by less than this part of it.
+        Stop when an iteration decreases the objective by less than this fraction of it.
     normalize : {"rows", "columns"} or None, default=None
-        Scale the samples of each view to unit length, standardise its features, which makes
-        sparse views dense, or neither.
+        Scale the samples of each view to unit length, standardise its features (which makes a
+        sparse view dense), or neither.
     random_state : int, RandomState instance or None, default=None
-        Seed of the start.
+        Seed of the initialisation.
     verbose : int, default=0
-        1 shows a bar with the objective.
+        1 shows a progress bar with the objective.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
         Cluster of each sample; no cluster is empty.
     cluster_centers_ : list of ndarray of shape (n_clusters, n_features_v)
-        Centres in each view, scaled as `normalize` says.
+        Centres in each view, on the scale set by `normalize`.
     view_weights_ : ndarray of shape (n_views,)
-        alpha. A view whose rows are all equal has weight 0.
+        alpha. The weight of a view with equal rows is 0.
     objective_ : ndarray of shape (n_iter_,)
-        J after every iteration; it does not rise.
+        J after every iteration; it does not increase.
     n_iter_ : int
         Number of iterations.
     n_views_, n_features_in_, view_names_, feature_names_in_
-        What fit saw: the number of views, and of each its number of features, its name and the
-        names of its features, or None.
+        The views seen by fit.
 
     Notes
     -----
-    There is no `predict`: the assignment of a sample depends on its own weights d, which come
-    from the iterations.
+    There is no `predict`, because the assignment of a sample depends on its own weights d, which
+    result from the iterations.
 
-    The updates follow public implementations. Reconstructed, and so perhaps not as in the paper:
-    the stopping rule, the default of `exponent`, and the care for degenerate data. A cluster
-    that loses all its samples takes over the sample that fits worst, with that sample as its
-    centre. The distance is smoothed to ``sqrt(|x - f|^2 + eps)``, with eps 1e-12 of the variance
-    of the view, in J too.
+    The updates follow public implementations. The stopping rule, the default of `exponent` and
+    the treatment of degenerate data are reconstructed and may differ from the paper. An empty
+    cluster takes over the sample with the worst fit, which becomes its centre. The distance is
+    smoothed to ``sqrt(|x - f|^2 + eps)``, with eps 1e-12 of the variance of the view, in J too.
 
-    Memory is a float64 copy of each dense view, none of a sparse view in float64, and
-    n_samples x n_clusters numbers a view; sparse views are not made dense. An iteration takes
-    time in proportion to n_clusters times the stored entries.
+    Memory is a float64 copy of each dense view and n_samples x n_clusters numbers per view. Sparse
+    views stay sparse. The time of an iteration is proportional to n_clusters times the number of
+    stored entries.
 
     References
     ----------
@@ -111,14 +107,9 @@ class RMKMC(MultiViewClusterer):
     """
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        **Baseline._parameter_constraints,
         "exponent": [Interval(Real, 1, None, closed="neither")],
         "init": [StrOptions({"random", "pp"})],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-        "tol": [Interval(Real, 0, None, closed="left")],
-        "normalize": [StrOptions({"rows", "columns"}), None],
-        "random_state": ["random_state"],
-        "verbose": ["verbose"],
     }
 
     def __init__(
@@ -142,61 +133,42 @@ class RMKMC(MultiViewClusterer):
         self.random_state = random_state
         self.verbose = verbose
 
-    def fit(self, views: Any, y: Any = None) -> Self:
-        """Cluster the samples.
-
-        Parameters
-        ----------
-        views : list, tuple or dict of array-likes, or Views
-            The views; see :func:`manyview.as_views`.
-        y : ignored
-            There for scikit-learn's sake; labels take no part.
-
-        Returns
-        -------
-        RMKMC
-            The fitted estimator.
-        """
-        checked = self._setup_fit(views)
+    def _fit(self, views: Views) -> Iterated[Any]:
         rng = self._generator()
-        arrays = scaled_arrays(checked, self.normalize)
-        with np.errstate(over="ignore", invalid="ignore"):  # refused there, by name
-            prepared = [
-                _prepared(name, array) for name, array in zip(checked.names, arrays, strict=True)
-            ]
-        start = _seeded_start if self.init == "pp" else _random_start
-        labels = start(prepared, self.n_clusters, rng)
-        log_weights = _log_view_weights(_constant_as_infinite(prepared, 1.0), self.exponent)[0]
-        first = _State(labels, [], [np.ones(labels.size) for _ in prepared], log_weights)
+        prepared = [_prepared(array) for array in scaled_arrays(views, self.normalize)]
+        if self.init == "pp":
+            labels = _kmeans_plus_plus(prepared, self.n_clusters, rng)
+        else:
+            labels = rng.integers(self.n_clusters, size=views.n_samples)
+        labels = without_empty(labels, self.n_clusters)
+        log_weights, _ = _log_view_weights(_without_constant(prepared, 1.0), self.exponent)
+        initial = _State(labels, [], [np.ones(labels.size) for _ in prepared], log_weights)
 
-        def settled(state: _State, values: Sequence[float]) -> bool:
-            # values are logarithms, equal also where both are that of zero
+        def converged(state: _State, values: Sequence[float]) -> bool:
+            # values are logarithms, and equal if both are that of zero
             return len(values) > 1 and (
                 values[-1] == values[-2] or values[-2] - values[-1] < self.tol
             )
 
         with self._progress(self.max_iter) as show:
             found = iterate(
-                lambda state: _stepped(prepared, state, self.n_clusters, self.exponent),
-                first,
+                lambda state: _update(prepared, state, self.n_clusters, self.exponent),
+                initial,
                 max_iter=self.max_iter,
-                settled=settled,
+                settled=converged,
                 on_iteration=lambda done, value: show(done, np.exp(value)),
             )
-        self._record_views(checked)
         self.labels_ = found.state.labels
         self.cluster_centers_ = [
-            centre + view.offset for view, centre in zip(prepared, found.state.centres, strict=True)
+            F + view.offset for view, F in zip(prepared, found.state.centres, strict=True)
         ]
         self.view_weights_ = np.exp(found.state.log_weights)
-        self.objective_ = np.exp(np.array(found.objective))
-        self.n_iter_ = len(found.objective)
-        warn_if_early(found, remedy=f"raise max_iter, or tol above {self.tol:g}")
-        return self
+        found.objective = np.exp(found.objective).tolist()
+        return found
 
 
 class _State(NamedTuple):
-    """Partition, centres a view, weights of the samples a view, logarithm of the views' weights."""
+    """Partition g, centres f of each view, sample weights d of each view, and log alpha."""
 
     labels: Labels
     centres: list[Floats]
@@ -206,7 +178,7 @@ class _State(NamedTuple):
 
 @dataclass(frozen=True)
 class _View:
-    """A view as distances need it; dense rows are centred, so that little cancels in them."""
+    """A view prepared for distances; dense rows are centred, which loses fewer digits."""
 
     rows: Array
     square_norms: Floats
@@ -215,27 +187,15 @@ class _View:
     constant: bool
 
 
-def _prepared(name: str, array: Array) -> _View:
-    n_samples = array.shape[0]
-    mean = np.asarray(array.mean(axis=0)).ravel()
+def _prepared(array: Array) -> _View:
+    mean, variances = column_moments(array)
+    variance = float(variances.sum())
+    constant = variance <= _CONSTANT * (variance + float(mean @ mean))
+    smoothing = 1.0 if constant else _SMOOTHING * variance
     if sp.issparse(array):
-        rows, square_norms = array, _square_norms(array)
-        lacking = n_samples - np.bincount(rows.indices, minlength=mean.size)
-        deviation = float(np.sum((rows.data - mean[rows.indices]) ** 2) + lacking @ mean**2)
-        offset, mean_square = np.zeros_like(mean), float(square_norms.mean())
-    else:
-        rows = array - mean
-        square_norms, offset = _square_norms(rows), mean
-        deviation = float(square_norms.sum())
-        mean_square = deviation / n_samples + float(mean @ mean)
-    variance = deviation / n_samples
-    if not np.isfinite(mean_square):
-        raise ValueError(
-            f"view {name!r} has entries of size {abs(array).max():.3g}: their squares leave the "
-            "range of float64; rescale them"
-        )
-    constant = variance <= _CONSTANT * mean_square
-    return _View(rows, square_norms, offset, 1.0 if constant else _SMOOTHING * variance, constant)
+        return _View(array, _square_norms(array), np.zeros_like(mean), smoothing, constant)
+    rows = array - mean
+    return _View(rows, _square_norms(rows), mean, smoothing, constant)
 
 
 def _square_norms(rows: Array) -> Floats:
@@ -244,27 +204,27 @@ def _square_norms(rows: Array) -> Floats:
     return np.asarray(np.einsum("nd,nd->n", rows, rows))
 
 
-def _stepped(
+def _update(
     views: Sequence[_View], state: _State, n_clusters: int, exponent: float
 ) -> tuple[_State, float]:
-    """Renew centres, partition and weights; return them and the logarithm of the objective."""
+    """Update centres, partition and weights; return them and the logarithm of the objective."""
     centres = [
         weighted_centres(view.rows, state.labels, weights, n_clusters)
         for view, weights in zip(views, state.sample_weights, strict=True)
     ]
     coefficients = np.exp(exponent * (state.log_weights - state.log_weights.max()))
-    labels, squares = _assigned(views, centres, state.sample_weights, coefficients)
+    labels, squares = _assign(views, centres, state.sample_weights, coefficients)
     lengths = [
         np.sqrt(square + view.smoothing) for view, square in zip(views, squares, strict=True)
     ]
-    sums = _constant_as_infinite(views, [length.sum() for length in lengths])
+    sums = _without_constant(views, [length.sum() for length in lengths])
     log_weights, value = _log_view_weights(sums, exponent)
     return _State(labels, centres, [0.5 / length for length in lengths], log_weights), value
 
 
 def weighted_centres(rows: Array, labels: Labels, weights: Floats, n_clusters: int) -> Floats:
-    """Return the mean of the rows of each cluster, weighted; no cluster may be empty."""
-    # scaled to sum to 1 beforehand: weights span many orders of magnitude
+    """Return the weighted mean of the rows of each cluster; no cluster may be empty."""
+    # the weights are normalised first because they span many orders of magnitude
     shares = weights / np.bincount(labels, weights=weights, minlength=n_clusters)[labels]
     membership = sp.csr_array(
         (shares, (labels, np.arange(labels.size))), shape=(n_clusters, labels.size)
@@ -282,7 +242,7 @@ def distances_to_centres(rows: Array, square_norms: Floats, centres: Floats) -> 
     return np.asarray(np.maximum(distances, 0.0))
 
 
-def _assigned(
+def _assign(
     views: Sequence[_View],
     centres: list[Floats],
     sample_weights: list[Floats],
@@ -290,17 +250,17 @@ def _assigned(
 ) -> tuple[Labels, list[Floats]]:
     """Return the labels and each view's squared distances of samples to their centres.
 
-    The centre of a cluster that nothing is nearest to is moved, in place, to the sample of the
-    largest cost: the costs of all others are as before, so the objective cannot rise.
+    The centre of an empty cluster is moved, in place, to the sample with the largest cost. The
+    costs of the other samples stay, so the objective cannot increase.
     """
     n_samples, n_clusters = views[0].square_norms.size, centres[0].shape[0]
     everyone = np.arange(n_samples)
     cost = np.zeros((n_samples, n_clusters))
     distances = []
-    for view, centre, weights, coefficient in zip(
+    for view, F, weights, coefficient in zip(
         views, centres, sample_weights, coefficients, strict=True
     ):
-        distances.append(distances_to_centres(view.rows, view.square_norms, centre))
+        distances.append(distances_to_centres(view.rows, view.square_norms, F))
         cost += (coefficient * weights)[:, None] * distances[-1]
     labels = cost.argmin(axis=1)
     own_cost = cost[everyone, labels]
@@ -311,17 +271,17 @@ def _assigned(
         sizes[labels[worst]] -= 1
         sizes[empty] = 1
         labels[worst] = empty
-        for view, centre, square in zip(views, centres, squares, strict=True):
-            centre[empty] = _dense_row(view.rows, worst)
+        for view, F, square in zip(views, centres, squares, strict=True):
+            F[empty] = _dense_row(view.rows, worst)
             square[worst] = 0.0
     return labels, squares
 
 
 def _log_view_weights(sums: Floats, exponent: float) -> tuple[Floats, float]:
-    """Return log alpha for the views' sums of distances, and the logarithm of the objective.
+    """Return log alpha for the sums h of the views, and the logarithm of the objective.
 
     At this alpha the objective is ``(sum_v h_v^(1/(1-gamma)))^(1-gamma)``. An infinite sum gives
-    weight 0; if all are, every weight is the same and the objective is zero.
+    weight 0. If all sums are infinite the weights are equal and the objective is zero.
     """
     if np.isinf(sums).all():
         return np.full(sums.size, -np.log(sums.size)), -np.inf
@@ -330,25 +290,20 @@ def _log_view_weights(sums: Floats, exponent: float) -> tuple[Floats, float]:
     return powers - total, (1.0 - exponent) * total
 
 
-def _constant_as_infinite(views: Sequence[_View], sums: npt.ArrayLike) -> Floats:
-    # without this a view that tells nothing would fit best and take all the weight
+def _without_constant(views: Sequence[_View], sums: npt.ArrayLike) -> Floats:
+    """Make the sums of constant views infinite; they would fit best and get all the weight."""
     return np.where([view.constant for view in views], np.inf, sums)
 
 
-def _random_start(views: Sequence[_View], n_clusters: int, rng: np.random.Generator) -> Labels:
-    labels = rng.integers(n_clusters, size=views[0].square_norms.size)
-    return without_empty(labels.astype(np.intp), n_clusters)
-
-
-def _seeded_start(views: Sequence[_View], n_clusters: int, rng: np.random.Generator) -> Labels:
-    """Draw samples in proportion to the squared distance to those drawn before (k-means++)."""
+def _kmeans_plus_plus(views: Sequence[_View], n_clusters: int, rng: np.random.Generator) -> Labels:
+    """Draw samples with probabilities proportional to the squared distance to those before."""
     n_samples = views[0].square_norms.size
     labels = np.zeros(n_samples, dtype=np.intp)
     nearest = np.full(n_samples, np.inf)
     for k in range(n_clusters):
         total = nearest.sum()
-        shares = nearest / total if 0.0 < total < np.inf else None
-        drawn = int(rng.choice(n_samples, p=shares))
+        probabilities = nearest / total if 0.0 < total < np.inf else None
+        drawn = int(rng.choice(n_samples, p=probabilities))
         distance = np.zeros(n_samples)
         for view in views:
             centre = _dense_row(view.rows, drawn)[None]
@@ -356,7 +311,7 @@ def _seeded_start(views: Sequence[_View], n_clusters: int, rng: np.random.Genera
         distance[drawn] = 0.0
         labels[distance < nearest] = k
         nearest = np.minimum(nearest, distance)
-    return without_empty(labels, n_clusters)
+    return labels
 
 
 def _dense_row(rows: Array, n: int) -> Floats:
