@@ -22,94 +22,74 @@ if TYPE_CHECKING:
 
 __all__ = ["app", "fit"]
 
-# rich keeps line breaks, so each paragraph of help is one line
-_HELP = """Cluster samples that come in several views, such as text and images.
 
-[bold]Examples[/bold]
+def _help(text: str, *examples: str) -> str:
+    """Return the help of a command. Line breaks are kept, so a paragraph is one line."""
+    return "\n\n".join([text, "[bold]Examples[/bold]", *examples])
 
-manyview demo
 
-manyview fit news.npz -k 6 --out labels.csv --model news.model
+_HELP = _help(
+    "Cluster samples that come in several views, such as text and images.",
+    "manyview demo",
+    "manyview fit news.npz -k 6 --out labels.csv --model news.model",
+    "manyview predict news.model more.npz --out more.csv",
+    "manyview compare news.npz --methods all --repeats 20",
+)
 
-manyview predict news.model more.npz --out more.csv
+_DEMO_HELP = _help(
+    "Compare MMC with k-means and spectral clustering on the bundled digits.",
+    "manyview demo",
+    "manyview demo --report digits.html",
+)
 
-manyview compare news.npz --methods all --repeats 20
-"""
-
-_DEMO_HELP = """Compare MMC with k-means and spectral clustering on the bundled digits.
-
-[bold]Examples[/bold]
-
-manyview demo
-
-manyview demo --report digits.html
-"""
-
-_FIT_HELP = """Cluster the samples of DATA with MMC and write the cluster of each sample.
+_FIT_HELP = _help(
+    """Cluster the samples of DATA with MMC and write the cluster of each sample.
 
 DATA is a native file (.npz), a MATLAB file (.mat), a MuData file (.h5mu), a folder of .csv, .tsv \
 or .parquet files with one file per view and a common column of sample ids, or the name of a data \
 set, such as digits. Known classes in DATA are used for scoring only.
 
 Existing files are kept unless you pass --force. Ctrl-C stops the iterations early and writes the \
-labels found so far.
+labels found so far.""",
+    "manyview fit news.npz -k 6",
+    "manyview fit news.npz -k 6 --gamma 0.1 --n-init 5 --out labels.csv --force",
+    "manyview fit views.mat -k 10 --normalize columns --out - | sort -t, -k2n",
+    "manyview fit news.npz -k 6 --out groups.csv --explain features.csv",
+    "manyview fit patients -k 5 --id-column barcode --model patients.model",
+    "manyview fit large.npz -k 100 --checkpoint fit.ckpt",
+)
 
-[bold]Examples[/bold]
-
-manyview fit news.npz -k 6
-
-manyview fit news.npz -k 6 --gamma 0.1 --n-init 5 --out labels.csv --force
-
-manyview fit views.mat -k 10 --normalize columns --out - | sort -t, -k2n
-
-manyview fit news.npz -k 6 --out groups.csv --explain features.csv
-
-manyview fit patients -k 5 --id-column barcode --model patients.model
-
-manyview fit large.npz -k 100 --checkpoint fit.ckpt
-"""
-
-_PREDICT_HELP = """Assign new samples to the clusters of a model that fit has written.
+_PREDICT_HELP = _help(
+    """Assign new samples to the clusters of a model that fit has written.
 
 Views and features of DATA are matched to those of the model by name. Views and features that the \
 model does not know are ignored, and a view that DATA does not have counts as missing in every \
-sample. Existing files are kept unless you pass --force.
+sample. Existing files are kept unless you pass --force.""",
+    "manyview fit news.npz -k 6 --model news.model",
+    "manyview predict news.model more.npz --out more.csv",
+    "manyview predict news.model more.npz --out - | cut -d, -f2 | sort | uniq -c",
+)
 
-[bold]Examples[/bold]
-
-manyview fit news.npz -k 6 --model news.model
-
-manyview predict news.model more.npz --out more.csv
-
-manyview predict news.model more.npz --out - | cut -d, -f2 | sort | uniq -c
-"""
-
-_COMPARE_HELP = """Compare methods on data sets whose classes are known.
+_COMPARE_HELP = _help(
+    """Compare methods on data sets whose classes are known.
 
 Each row shows a method with its default parameters: mean and standard deviation over seeds, and \
 the scores published in the paper, if any. --tune adds a row with the parameters that have the \
-best accuracy on other seeds.
+best accuracy on other seeds.""",
+    "manyview compare 3sources fox cnn --repeats 20 --json results.json",
+    "manyview compare views.mat --methods MMC,CoRegSC --repeats 5 --tune",
+)
 
-[bold]Examples[/bold]
-
-manyview compare 3sources fox cnn --repeats 20 --json results.json
-
-manyview compare views.mat --methods MMC,CoRegSC --repeats 5 --tune
-"""
-
-_PAPER_HELP = """Reproduce the table and figures of the paper.
+_PAPER_HELP = _help(
+    """Reproduce the table and figures of the paper.
 
 The table compares nine methods on three data sets and shows the published scores. The figures \
 show the processor time against the number of samples, and the objective of MMC in every iteration.
 
-Finished runs are kept: run the same command again to continue.
-
-[bold]Examples[/bold]
-
-manyview paper --out paper
-
-manyview paper --repeats 3 --no-tune --time-limit 60
-"""
+Finished runs are kept: run the same command again to continue.""",
+    "manyview paper --out paper",
+    "manyview paper --repeats 3 --no-tune --time-limit 60",
+)
 
 app = typer.Typer(
     name="manyview",
@@ -232,7 +212,7 @@ def fit(
     explain: Annotated[
         Path | None,
         _option(
-            "CSV file of the features, single and in pairs, that characterise each cluster; - is "
+            "CSV file of the features and pairs of features that characterise each cluster; - is "
             "standard output.",
             "FILE",
         ),
@@ -263,7 +243,7 @@ def fit(
     order: Annotated[
         int | None,
         _option(
-            "Largest number of views whose features are multiplied; 1 for no interactions.",
+            "Largest number of views that interact; 1 for no interactions.",
             "N",
             default="all",
             least=1,
@@ -275,25 +255,14 @@ def fit(
     ] = Indicator.discrete,
     init: Annotated[Init, _option("Initialisation of the clusters.")] = Init.graph,
     n_init: Annotated[
-        int,
-        _option(
-            "Number of initialisations; the one with the best objective is kept.", "N", least=1
-        ),
+        int, _option("Number of initialisations; the best objective is kept.", "N", least=1)
     ] = 1,
     max_iter: Annotated[int, _option("Maximum number of iterations.", "N", least=1)] = 100,
     tol: Annotated[
-        float,
-        _option(
-            "Stop when an iteration lowers the objective by less than this fraction.", "X", least=0
-        ),
+        float, _option("Stop when the objective falls by less than this fraction.", "X", least=0)
     ] = 1e-3,
     patience: Annotated[
-        int,
-        _option(
-            "Stop after N iterations in a row that move hardly any sample; 0 for never.",
-            "N",
-            least=0,
-        ),
+        int, _option("Stop after N iterations that move few samples; 0 for never.", "N", least=0)
     ] = 3,
     normalize: Annotated[
         Normalize,
@@ -306,11 +275,7 @@ def fit(
     n_jobs: Annotated[
         int | None,
         _option(
-            "Number of threads; -1 for all processors.",
-            "N",
-            "--jobs",
-            "-j",
-            default="that of the linear algebra library",
+            "Number of threads; -1 for all processors.", "N", "--jobs", "-j", default="that of BLAS"
         ),
     ] = None,
     checkpoint: Annotated[
@@ -401,9 +366,9 @@ def compare(
     results: Annotated[
         Path | None,
         _option(
-            "Add every finished run to this file; run the same command again to continue. By "
-            "default a file beside that of --json or --report, if either is given.",
+            "Add every finished run to this file; run the same command again to continue.",
             "FILE",
+            default="a file beside that of --json or --report",
         ),
     ] = None,
     json: Annotated[
