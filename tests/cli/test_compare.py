@@ -16,9 +16,9 @@ from typer.testing import CliRunner
 
 from manyview import as_views
 from manyview.cli.app import app
-from manyview.cli.compare import methods_named
+from manyview.cli.compare import _ranking_tables, methods_named
 from manyview.datasets import make_views, write_views
-from manyview.experiment import METHODS, read_runs
+from manyview.experiment import METHODS, Run, read_runs, summarise
 
 
 @pytest.fixture
@@ -335,6 +335,21 @@ def test_an_unknown_data_set_gets_a_hint(data, monkeypatch):
     result = run("eazy")
     assert result.exit_code == 2
     assert "did you mean easy?" in result.stderr
+
+
+def test_methods_are_ranked_over_several_data_sets():
+    acc = {"fox": {"MMC": 0.9, "SEC": 0.8, "AMGL": 0.7}, "own": {"MMC": 0.6, "SEC": 0.5}}
+    runs = [
+        Run(method, data, 0, "default", {}, scores={"acc": value, "nmi_geometric": value})
+        for data, values in acc.items()
+        for method, value in values.items()
+    ]
+    runs.append(Run("AMGL", "own", 0, "default", {}, error="needs too much memory"))
+    ranks, note = _ranking_tables(summarise(runs))
+    assert list(ranks.columns[0].cells) == ["MMC", "SEC", "AMGL"]
+    assert list(ranks.columns[2].cells) == ["1.00", "2.00", "3.00"]
+    assert "2 data sets" in note
+    assert _ranking_tables(summarise(runs[:3])) == []  # one data set
 
 
 @pytest.mark.data
