@@ -1,4 +1,4 @@
-"""The command as tests run it, and what they read in its answer."""
+"""Runs the command in tests and reads its output."""
 
 import csv
 import io
@@ -37,7 +37,7 @@ def clusters_in(text: str) -> list[int]:
     return [int(cluster) for _, cluster in rows]
 
 
-def assert_refused(result: Result, message: str) -> None:
+def assert_rejected(result: Result, message: str) -> None:
     assert result.exit_code == 2
     assert result.stdout == ""
     last = result.stderr.splitlines()[-1]
@@ -46,5 +46,5 @@ def assert_refused(result: Result, message: str) -> None:
     assert "Traceback" not in result.stderr
 
 
-def refuses(*args: Any, **options: Any) -> NoReturn:
-    pytest.fail("work began")
+def must_not_run(*args: Any, **options: Any) -> NoReturn:
+    pytest.fail("the work began")

@@ -11,7 +11,7 @@ from .command import N_SAMPLES
 
 @pytest.fixture(scope="module", autouse=True)
 def one_blas_thread() -> Iterator[None]:
-    # on a busy machine the threads of BLAS wait for each other, ten times as long as they work
+    # on a busy machine several BLAS threads mostly wait for each other
     with threadpool_limits(1):
         yield
 

@@ -10,17 +10,19 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from manyview.cli.console import _safe_streams, print_bytes, shown_progress
 from manyview.cli.outputs import STDOUT, write_labels
 from manyview.datasets import make_views, write_views
+from manyview.experiment import METHODS, Task
 
-from .command import N_CLUSTERS, N_SAMPLES, clusters_in, run, run_fit
+from .command import N_CLUSTERS, N_SAMPLES, clusters_in, plain, run, run_fit
 
 FIT = ("fit", "{data}", "-k", str(N_CLUSTERS))
 
 
 @pytest.fixture
 def unread() -> Iterator[int]:
-    """A pipe whose reader has left."""
+    """A pipe that is closed at the reading end."""
     reader, writer = os.pipe()
     os.close(reader)
     yield writer
@@ -31,16 +33,16 @@ def command(data: Path, *args: object) -> list[str]:
     return [sys.executable, "-m", "manyview", *(str(arg).format(data=data) for arg in args)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "args",
     [
-        ("--version",),
         ("fit", "--help"),
         (*FIT, "--quiet", "--out", "-", "--explain", "features.csv"),
     ],
     ids=" ".join,
 )
-def test_whoever_stops_reading_the_output_does_not_make_the_work_fail(
+def test_fit_succeeds_if_its_output_is_no_longer_read(
     data: Path, tmp_path: Path, unread: int, args: tuple[str, ...]
 ) -> None:
     pipes = {"stdout": unread, "stderr": subprocess.PIPE}
@@ -49,17 +51,19 @@ def test_whoever_stops_reading_the_output_does_not_make_the_work_fail(
     assert (tmp_path / "features.csv").exists() is ("features.csv" in args)
 
 
-def test_whoever_stops_reading_errors_too_does_not_make_the_work_fail(
-    data: Path, tmp_path: Path, unread: int
-) -> None:
+@pytest.mark.slow
+def test_fit_succeeds_if_neither_stream_is_read(data: Path, tmp_path: Path, unread: int) -> None:
     pipes = {"stdout": unread, "stderr": unread}
     assert subprocess.run(command(data, *FIT), **pipes, cwd=tmp_path).returncode == 0
     assert len(clusters_in((tmp_path / "labels.csv").read_text())) == N_SAMPLES
-    # the labels are there now, and stay
+    # the labels exist now and are kept
     assert subprocess.run(command(data, *FIT), **pipes, cwd=tmp_path).returncode == 2
 
 
-def test_a_comparison_that_nobody_reads_is_written(data: Path, tmp_path: Path, unread: int) -> None:
+@pytest.mark.slow
+def test_compare_succeeds_if_neither_stream_is_read(
+    data: Path, tmp_path: Path, unread: int
+) -> None:
     out = tmp_path / "runs.json"
     options = ("--methods", "RMKMC", "--repeats", 1, "--jobs", 1, "--json", out)
     done = subprocess.run(command(data, "compare", data, *options), stdout=unread, stderr=unread)
@@ -67,33 +71,33 @@ def test_a_comparison_that_nobody_reads_is_written(data: Path, tmp_path: Path, u
     assert len(json.loads(out.read_text())["runs"]) == 1
 
 
-@pytest.mark.skipif(os.name != "posix", reason="the shell that closes it is POSIX's")
-def test_closed_standard_output_takes_no_labels(data: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+def test_labels_to_a_closed_standard_output_are_rejected(data: Path, tmp_path: Path) -> None:
     closed = ["sh", "-c", 'exec "$@" >&-', "sh"]
-    told = [*closed, *command(data, *FIT, "--quiet", "--out", "-")]
-    done = subprocess.run(told, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
+    args = [*closed, *command(data, *FIT, "--quiet", "--out", "-")]
+    done = subprocess.run(args, stderr=subprocess.PIPE, text=True, cwd=tmp_path)
     assert done.returncode == 2
-    assert done.stderr == (
-        "manyview: error: --out - is standard output, which is closed; expected a file\n"
-    )
-    told = [*closed, *command(data, *FIT, "--quiet")]
-    assert subprocess.run(told, cwd=tmp_path).returncode == 0
+    assert done.stderr.startswith("manyview: error: --out - is standard output, which is closed")
+    args = [*closed, *command(data, *FIT, "--quiet")]
+    assert subprocess.run(args, cwd=tmp_path).returncode == 0
     assert len(clusters_in((tmp_path / "labels.csv").read_text())) == N_SAMPLES
 
 
-@pytest.mark.skipif(os.name != "posix", reason="the shell that closes it is POSIX's")
-def test_a_comparison_needs_no_standard_output(data: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="needs a POSIX shell")
+def test_compare_needs_no_standard_output(data: Path, tmp_path: Path) -> None:
     out = tmp_path / "runs.json"
     options = ("--methods", "RMKMC", "--repeats", 2, "--jobs", 1, "--quiet", "--json", out)
-    told = ["sh", "-c", 'exec "$@" >&-', "sh", *command(data, "compare", data, *options)]
-    done = subprocess.run(told, stderr=subprocess.PIPE)
+    args = ["sh", "-c", 'exec "$@" >&-', "sh", *command(data, "compare", data, *options)]
+    done = subprocess.run(args, stderr=subprocess.PIPE)
     assert (done.returncode, done.stderr) == (0, b"")
     assert len(json.loads(out.read_text())["runs"]) == 2
 
 
 @pytest.fixture(scope="module")
 def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder of a set whose names ASCII and Latin-1 cannot write, and of what becomes of it."""
+    """A folder with data whose names ASCII and Latin-1 cannot encode, and the files of a fit."""
     made = make_views(30, 3, (4, 4), random_state=0)
     ids = np.array(["Ünï", "日本", "half \ud83d", *map(str, range(3, 30))])
     features = np.array(["Ä", "β", "c", "d"])
@@ -107,14 +111,7 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    "encoding",
-    [
-        {"PYTHONIOENCODING": "latin-1:strict"},
-        {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
-    ],
-    ids=["latin-1", "C"],
-)
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("args", "same", "name"),
     [
@@ -124,30 +121,31 @@ def letters(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=["fit", "explain", "predict"],
 )
-def test_standard_output_is_the_file_byte_by_byte(
-    letters: Path, args: tuple[object, ...], same: str, name: str, encoding: dict[str, str]
+def test_standard_output_has_the_bytes_of_the_file(
+    letters: Path, args: tuple[object, ...], same: str, name: str
 ) -> None:
     done = subprocess.run(
         command(letters / "some.npz", *args, "--quiet", "--force"),
         capture_output=True,
         cwd=letters,
-        env={**os.environ, **encoding},
+        env={**os.environ, "PYTHONIOENCODING": "latin-1:strict"},
     )
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == (letters / same).read_bytes()
     assert name.encode() in done.stdout
 
 
-def test_standard_output_that_takes_text_only_is_given_text(
+def test_standard_output_may_accept_text_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    taken = io.StringIO()
-    monkeypatch.setattr("sys.stdout", taken)
+    written = io.StringIO()
+    monkeypatch.setattr("sys.stdout", written)
     write_labels(STDOUT, np.array([1, 0]), np.array(["Ünï", "b"]))
-    assert taken.getvalue() == "sample,cluster\nÜnï,1\nb,0\n"
+    assert written.getvalue() == "sample,cluster\nÜnï,1\nb,0\n"
 
 
-def test_names_that_standard_output_cannot_write_are_written_out(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_names_that_standard_output_cannot_encode_are_escaped(tmp_path: Path) -> None:
     made = make_views(30, 3, (4, 4), random_state=0)
     write_views(tmp_path / "some.npz", {"日本": made.views[0], "b": made.views[1]}, made.y)
     done = subprocess.run(
@@ -159,3 +157,75 @@ def test_names_that_standard_output_cannot_write_are_written_out(tmp_path: Path)
     assert done.returncode == 0, done.stderr
     assert rb"\u65e5\u672c" in done.stdout
     assert (tmp_path / "labels.csv").exists()
+
+
+def test_characters_that_a_stream_cannot_encode_are_escaped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    raw = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="latin-1"))
+    with _safe_streams():
+        print("日Ä")
+    assert raw.getvalue() == b"\\u65e5\xc4\n"
+
+
+def test_a_stream_that_is_no_longer_read_discards_its_output(
+    monkeypatch: pytest.MonkeyPatch, unread: int
+) -> None:
+    with open(os.dup(unread), "w") as stream:  # noqa: PTH123 - of a descriptor
+        monkeypatch.setattr("sys.stdout", stream)
+        with _safe_streams():
+            print("lost")
+            print_bytes(b"lost too")
+
+
+def test_progress_in_a_log_names_what_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    task = Task(METHODS["RMKMC"], "fox", "", 60, "selection", {}, (0, 1))
+    with shown_progress(shown=True, log_seconds=0.0) as listener:
+        listener.planned(20, 0)
+        listener.started(task)
+        for done in task.runs():
+            listener.finished(done)
+    assert capsys.readouterr().err.splitlines() == [
+        "compare: 0 of 20 done",
+        "compare: 0 of 20 done; running RMKMC on fox (selection)",
+        "compare: 1 of 20 done; running RMKMC on fox (selection)",
+        "compare: 2 of 20 done",
+    ]
+
+
+def test_progress_counts_skipped_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    first, second = (Task(METHODS["MMC"], "fox", "", 60, "default", {}, (n,)) for n in (0, 1))
+    with shown_progress(shown=True, log_seconds=0.0) as listener:
+        listener.planned(2, 0)
+        listener.started(first)
+        listener.finished(*second.runs())
+        listener.finished(*first.runs())
+    assert capsys.readouterr().err.splitlines()[2:] == [
+        "compare: 1 of 2 done; running MMC on fox",
+        "compare: 2 of 2 done",
+    ]
+
+
+def test_a_log_has_a_line_for_every_tenth(capsys: pytest.CaptureFixture[str]) -> None:
+    task = Task(METHODS["MMC"], "fox", "", 60, "default", {}, tuple(range(30)))
+    with shown_progress(shown=True) as listener:
+        listener.planned(30, 0)
+        listener.started(task)
+        for done in task.runs():
+            listener.finished(done)
+    assert len(capsys.readouterr().err.splitlines()) == 11
+
+
+def test_a_terminal_shows_a_bar(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    task = Task(METHODS["MMC"], "fox", "", 60, "default", {}, (0,))
+    with shown_progress(shown=True, title="table") as listener:
+        listener.planned(4, 2)
+        listener.started(task)
+        listener.finished(*task.runs())
+    shown = plain(capsys.readouterr().err)
+    assert "table" in shown
+    assert "3/4" in shown

@@ -18,7 +18,7 @@ from manyview.datasets import load_digits_views, make_views, write_views
 from .command import (
     N_CLUSTERS,
     N_SAMPLES,
-    assert_refused,
+    assert_rejected,
     clusters_in,
     plain,
     run,
@@ -26,7 +26,7 @@ from .command import (
 )
 
 
-def test_help_of_fit_tells_every_option_and_default() -> None:
+def test_help_of_fit_has_every_option_and_default() -> None:
     text = plain(run("fit", "--help", columns=120).stdout)
     for name, parameter in inspect.signature(fit).parameters.items():
         called = {"data": "DATA", "n_clusters": "-k", "n_jobs": "--jobs", "saved": "--model"}
@@ -52,26 +52,26 @@ def test_fit_takes_the_name_of_a_set(tmp_path: Path) -> None:
     assert len((tmp_path / "labels.csv").read_text().splitlines()) == 1798
 
 
-def test_a_name_that_is_none_is_told_with_the_nearest(tmp_path: Path) -> None:
+def test_an_unknown_data_set_gets_a_hint(tmp_path: Path) -> None:
     result = run("fit", "digit", "-k", 10, "-o", tmp_path / "labels.csv")
     assert result.exit_code == 2
-    assert "did you mean digits?" in plain(result.stderr)
+    assert re.search("'digit'.* did you mean ", plain(result.stderr))
 
 
-def test_an_empty_name_is_not_the_folder_at_hand(
+def test_an_empty_name_is_not_the_current_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert_refused(run("fit", "", "-k", 3), "'DATA': an empty name; expected a file")
-    assert_refused(run("predict", "some.model", ""), "'DATA': an empty name")
-    assert_refused(run("compare", ""), "an empty name; expected a file")
+    assert_rejected(run("fit", "", "-k", 3), "'DATA': an empty name")
+    assert_rejected(run("predict", "some.model", ""), "'DATA': an empty name")
+    assert_rejected(run("compare", ""), "an empty name")
 
 
-def test_fit_goes_on_from_a_checkpoint(tmp_path: Path) -> None:
+def test_fit_continues_from_a_checkpoint(data: Path, tmp_path: Path) -> None:
     kept = tmp_path / "fit.ckpt"
-    options = ["digits", "-k", 10, "--patience", 0, "--tol", 0, "-q", "--checkpoint", kept]
-    for sweeps, name in ((2, "short"), (4, "on")):
-        assert run("fit", *options, "--max-iter", sweeps, "-o", tmp_path / name).exit_code == 0
+    options = [data, "-k", 4, "--patience", 0, "--tol", 0, "-q", "--checkpoint", kept]
+    for max_iter, name in ((2, "short"), (4, "on")):
+        assert run("fit", *options, "--max-iter", max_iter, "-o", tmp_path / name).exit_code == 0
     whole = [*options[:-1], tmp_path / "other.ckpt", "--max-iter", 4]
     assert run("fit", *whole, "-o", tmp_path / "whole").exit_code == 0
     assert (tmp_path / "on").read_text() == (tmp_path / "whole").read_text()
@@ -92,10 +92,10 @@ def test_fit_of_a_folder_writes_ids(tmp_path: Path) -> None:
     header, *rows = csv.reader(io.StringIO(out.read_text()))
     assert header == ["sample", "cluster"]
     assert {sample for sample, _ in rows} == {f"p{n}" for n in range(30)}
-    refused = run("fit", folder, "-k", 2, "--out", folder / "labels.csv")
-    assert_refused(refused, "--out would be written among the views")
-    refused = run("fit", folder, "-k", 2, "--out", "-", "--checkpoint", folder / "a.csv")
-    assert_refused(refused, "--checkpoint would be written among the views")
+    rejected = run("fit", folder, "-k", 2, "--out", folder / "labels.csv")
+    assert_rejected(rejected, "--out would")
+    rejected = run("fit", folder, "-k", 2, "--out", "-", "--checkpoint", folder / "a.csv")
+    assert_rejected(rejected, "--checkpoint would")
 
 
 def test_fit_writes_a_cluster_for_each_sample(data: Path, out: Path) -> None:
@@ -120,7 +120,7 @@ def test_fit_writes_the_labels_of_the_estimator(data: Path, out: Path) -> None:
     assert clusters_in(out.read_text()) == labels.tolist()
 
 
-def test_normalize_none_leaves_the_views_as_they_are(
+def test_normalize_none_is_no_scaling(
     data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
@@ -128,34 +128,34 @@ def test_normalize_none_leaves_the_views_as_they_are(
     def spy(data: Path, out: Path, model: MMC, **options: Any) -> None:
         seen.append(model.normalize)
 
-    monkeypatch.setattr("manyview.cli.app.fit_file", spy)
+    monkeypatch.setattr("manyview.cli.fit.fit_file", spy)
     run_fit(data, out, "--normalize", "none")
     assert seen == [None]
 
 
-def test_same_seed_same_file(data: Path, tmp_path: Path) -> None:
+def test_the_same_seed_gives_the_same_file(data: Path, tmp_path: Path) -> None:
     files = [tmp_path / name for name in ("a.csv", "b.csv")]
     for file in files:
         run_fit(data, file, "--seed", 5, "--init", "random")
     assert files[0].read_bytes() == files[1].read_bytes()
 
 
-def test_fit_tells_what_it_found(data: Path, out: Path) -> None:
+def test_fit_prints_a_summary(data: Path, out: Path) -> None:
     result = run_fit(data, out)
     text = plain(result.stdout)
     sizes = np.bincount(clusters_in(out.read_text()), minlength=N_CLUSTERS)
     assert f"{N_CLUSTERS} ({', '.join(map(str, sizes))} samples)" in text
     assert re.search(rf"^samples +{N_SAMPLES} *$", text, re.M)
     assert re.search(r"^gradients +72 +\d+ *$", text, re.M)
-    assert re.search(r"^sweeps +\d+ *$", text, re.M)
+    assert re.search(r"^iterations +\d+ *$", text, re.M)
     assert re.search(r"^objective +[\d.]+ to [\d.]+ *$", text, re.M)
     assert re.search(r"^seconds +[\d.]+ *$", text, re.M)
-    assert re.search(r"ACC 0\.\d+, NMI \(geometric\) 0\.\d+, ARI 0\.\d+ \(scored only", text)
+    assert re.search(r"ACC 0\.\d+, NMI \(geometric\) 0\.\d+, ARI 0\.\d+ \(the known", text)
     assert "MMC [" in result.stderr
     assert "manyview:" not in result.stderr
 
 
-def test_many_clusters_are_told_as_a_range(data: Path, out: Path) -> None:
+def test_many_cluster_sizes_are_printed_as_a_range(data: Path, out: Path) -> None:
     text = plain(run_fit(data, out, "--init", "kmeans", k=25).stdout)
     assert re.search(r"^clusters +25 \(\d+ to \d+ samples\) *$", text, re.M)
 
@@ -169,7 +169,7 @@ def test_without_classes_nothing_is_scored(tmp_path: Path, out: Path) -> None:
     assert len(clusters_in(out.read_text())) == 60
 
 
-def test_names_from_a_file_are_no_markup(tmp_path: Path, out: Path) -> None:
+def test_names_from_a_file_are_printed_without_markup(tmp_path: Path, out: Path) -> None:
     arrays = load_digits_views(n_samples=60).views.arrays
     path = tmp_path / "odd.npz"
     write_views(path, {"[bold]text[/bold]": arrays[0], "[/]:smile:": arrays[1]})
@@ -178,12 +178,13 @@ def test_names_from_a_file_are_no_markup(tmp_path: Path, out: Path) -> None:
     assert "[/]:smile:" in text
 
 
-def test_quiet_says_nothing(data: Path, out: Path) -> None:
+def test_quiet_prints_nothing(data: Path, out: Path) -> None:
     result = run_fit(data, out, "--quiet")
     assert (result.exit_code, result.output) == (0, "")
     assert len(clusters_in(out.read_text())) == N_SAMPLES
 
 
+@pytest.mark.slow
 def test_standard_output_holds_labels_only(data: Path, tmp_path: Path) -> None:
     args = [sys.executable, "-m", "manyview", "fit", str(data), "-k", str(N_CLUSTERS), "-o", "-"]
     done = subprocess.run(args, capture_output=True, text=True, check=False, cwd=tmp_path)
@@ -193,105 +194,73 @@ def test_standard_output_holds_labels_only(data: Path, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_process_ends_with_the_exit_code(tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_the_installed_command_ends_with_the_exit_code(tmp_path: Path) -> None:
     script = str(Path(sys.executable).with_name("manyview"))
     args = [script, "fit", "nowhere.npz", "-k", "3"]
     done = subprocess.run(args, capture_output=True, text=True, check=False, cwd=tmp_path)
     assert done.returncode == 2
     assert done.stdout == ""
-    assert done.stderr == "manyview: error: no file nowhere.npz\n"
+    assert re.fullmatch("manyview: error: .*nowhere.npz.*\n", done.stderr)
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-k", "0"], r"'-k': 0; expected at least 1"),
+        (["-k", "0"], r"'-k': 0"),
         (["-k", "many"], r"'-k': .*'many'.*--help"),
-        (["-k", "121"], r"n_clusters=121 is more than the 120 samples"),
-        (["--rank", "0"], r"'--rank': 0; expected at least 1"),
-        (["--rank", "3"], r"rank=3 is less than n_clusters=4"),
-        (["--gamma", "-1"], r"'--gamma': -1\.0; expected at least 0"),
-        (["--gamma", "nan"], r"'--gamma': nan; expected at least 0"),
+        (["-k", "121"], r"n_clusters=121"),
+        (["--rank", "3"], r"rank=3"),
+        (["--gamma", "-1"], r"'--gamma': -1\.0"),
         (["--gamma", "inf"], r"'gamma' parameter .* Got inf"),
-        (["--penalty", "l1"], r"'--penalty': 'l1' is not one of 'l21', 'frobenius'"),
-        (["--indicator", "soft"], r"'--indicator': 'soft' is not one of"),
-        (["--init", "zero"], r"'--init': 'zero' is not one of"),
-        (["--n-init", "0"], r"'--n-init': 0; expected at least 1"),
-        (["--max-iter", "0"], r"'--max-iter': 0; expected at least 1"),
-        (["--tol", "-1"], r"'--tol': -1\.0; expected at least 0"),
-        (["--normalize", "all"], r"'--normalize': 'all' is not one of"),
-        (["--seed", "4294967296"], r"'--seed': 4294967296; expected 0 to 4294967295"),
-        (["--jobs", "0"], r"'-j': 0; expected at least 1, or -1"),
+        (["--penalty", "l1"], r"'--penalty': 'l1'"),
+        (["--seed", "4294967296"], r"'--seed': 4294967296"),
+        (["--jobs", "0"], r"'n_jobs'"),
         (["--speed", "9"], r"--speed .*see 'manyview fit --help'"),
     ],
 )
-def test_bad_values_are_refused(data: Path, out: Path, options: list[str], message: str) -> None:
-    assert_refused(run_fit(data, out, *options), message)
+def test_bad_values_are_rejected(data: Path, out: Path, options: list[str], message: str) -> None:
+    assert_rejected(run_fit(data, out, *options), message)
     assert not out.exists()
 
 
 def test_the_number_of_clusters_and_the_data_are_required(data: Path) -> None:
-    assert_refused(run("fit", data), r"Missing option .*'-k'")
-    assert_refused(run("fit", "-k", 3), "Missing argument 'DATA'")
-
-
-def _folder(path: Path) -> None:
-    path.mkdir()
-
-
-def _noise(path: Path) -> None:
-    path.write_bytes(b"PK\x03\x04 nothing of the kind")
-
-
-def _cut(path: Path) -> None:
-    write_views(path, load_digits_views(n_samples=60))
-    path.write_bytes(path.read_bytes()[:2000])
+    assert_rejected(run("fit", data), r"Missing option .*'-k'")
+    assert_rejected(run("fit", "-k", 3), "Missing argument 'DATA'")
 
 
 def _no_views(path: Path) -> None:
     np.savez(path, y=np.arange(3))
 
 
-def _not_finite(path: Path) -> None:
-    np.savez(path, n_views=1, X0=np.array([[1.0, 2.0], [np.nan, 3.0]]))
-
-
 @pytest.mark.parametrize(
-    ("name", "make", "message"),
+    ("name", "make"),
     [
-        ("missing.npz", lambda path: None, r"no file .*missing\.npz"),
-        ("folder.npz", _folder, r"folder\.npz: a folder of nothing; expected \.csv"),
-        ("table.xyz", Path.touch, r"suffix '\.xyz'; expected \.npz"),
-        ("plain", Path.touch, r"plain has no suffix"),
-        ("noise.npz", _noise, r"noise\.npz: not a readable \.npz"),
-        ("noise.mat", _noise, r"noise\.mat: not a readable MATLAB"),
-        ("empty.npz", Path.touch, r"empty\.npz: "),
-        ("cut.npz", _cut, r"cut\.npz: "),
-        ("views.npz", _no_views, r"views\.npz: key 'n_views' is missing"),
-        ("nan.npz", _not_finite, r"nan\.npz: view 'view0' holds NaN at row 1, column 0"),
+        ("missing.npz", lambda path: None),
+        ("folder.npz", Path.mkdir),
+        ("table.xyz", Path.touch),
+        ("empty.npz", Path.touch),
+        ("views.npz", _no_views),
     ],
 )
-def test_bad_files_are_refused(
-    tmp_path: Path, out: Path, name: str, make: Callable[[Path], None], message: str
+def test_bad_files_are_rejected_by_name(
+    tmp_path: Path, out: Path, name: str, make: Callable[[Path], None]
 ) -> None:
-    path = tmp_path / name
-    make(path)
-    assert_refused(run_fit(path, out), message)
+    make(tmp_path / name)
+    assert_rejected(run_fit(tmp_path / name, out), re.escape(name))
     assert not out.exists()
 
 
 def test_warnings_are_one_line_each(tmp_path: Path, out: Path) -> None:
     arrays = load_digits_views(n_samples=60).views.arrays
     path = tmp_path / "flat.npz"
-    with pytest.warns(UserWarning, match="does not affect"):
+    with pytest.warns(UserWarning, match="'flat'"):
         write_views(path, {"pixels": arrays[0], "flat": np.ones((60, 3))})
     result = run_fit(path, out, "--max-iter", 1, "--quiet")
     assert result.exit_code == 0
-    flat, unsettled = result.stderr.splitlines()
-    assert flat == (
-        "manyview: warning: view .* is constant 'flat' is the same: it does not affect"
-    )
-    assert unsettled.startswith("manyview: warning: the objective was still falling")
+    constant, unfinished = result.stderr.splitlines()
+    assert re.match("manyview: warning: .*'flat'", constant)
+    assert re.match("manyview: warning: .*objective", unfinished)
     assert len(clusters_in(out.read_text())) == 60
 
 
@@ -304,16 +273,13 @@ def test_an_interrupted_fit_still_writes_its_labels(
 
     monkeypatch.setattr("manyview.iterate.ProgressBar.step", step)
     result = run_fit(data, out)
-    assert result.exit_code == 130  # a script is not to take them for those of a whole fit
-    assert (
-        "manyview: warning: interrupted: the result is the best so far, that of 2 sweeps"
-        in result.stderr
-    )
+    assert result.exit_code == 130  # tells scripts that the fit is unfinished
+    assert "manyview: warning: interrupted" in result.stderr
     assert str(out) in plain(result.stdout).replace("\n", "").replace(" ", "")
     assert len(clusters_in(out.read_text())) == N_SAMPLES
 
 
-def test_an_interrupt_before_the_sweeps_leaves_nothing(
+def test_an_interrupt_before_the_fit_writes_nothing(
     data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(*args: Any, **options: Any) -> NoReturn:
@@ -326,15 +292,14 @@ def test_an_interrupt_before_the_sweeps_leaves_nothing(
     assert not out.exists()
 
 
-@pytest.mark.parametrize("kind", [RuntimeError, AssertionError])
-def test_an_error_of_the_program_keeps_its_traceback(
-    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch, kind: type[Exception]
+def test_an_internal_error_keeps_its_traceback(
+    data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def broken(*args: Any) -> NoReturn:
-        raise kind("shapes do not match")
+        raise RuntimeError("shapes do not match")
 
-    monkeypatch.setattr("manyview.mmc.solver.objective", broken)
-    with pytest.raises(kind, match="shapes do not match"):
+    monkeypatch.setattr(MMC, "fit", broken)
+    with pytest.raises(RuntimeError, match="shapes do not match"):
         run_fit(data, out)
 
 
@@ -370,31 +335,31 @@ def others(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_model_is_the_one_that_was_fitted(data: Path, saved: Path) -> None:
+def test_the_model_file_holds_the_fitted_model(data: Path, saved: Path) -> None:
     labels = clusters_in((saved.parent / "labels.csv").read_text())
     assert read_model(saved).labels_.tolist() == labels
 
 
-def test_other_samples_are_put_into_its_clusters(saved: Path, others: Path, out: Path) -> None:
+def test_predict_writes_the_predictions_of_the_model(saved: Path, others: Path, out: Path) -> None:
     result = run("predict", saved, others, "--out", out)
     assert result.exit_code == 0
     digits = load_digits_views(n_samples=2 * N_SAMPLES)
     expected = read_model(saved).predict(digits.views.take(slice(N_SAMPLES, None)))
     assert clusters_in(out.read_text()) == expected.tolist()
-    told = plain(result.stdout)
+    text = plain(result.stdout)
     sizes = ", ".join(map(str, np.bincount(expected, minlength=N_CLUSTERS)))
     for part in (f"samples   {N_SAMPLES}", f"({sizes} samples)", "ACC", str(out)):
-        assert part in told
+        assert part in text
 
 
-def test_labels_to_standard_output_stand_alone(saved: Path, others: Path) -> None:
+def test_predicted_labels_on_standard_output_stand_alone(saved: Path, others: Path) -> None:
     result = run("predict", saved, others, "-o", "-")
     assert len(clusters_in(result.stdout)) == N_SAMPLES
     assert "standard output" in plain(result.stderr)
     assert run("predict", saved, others, "-o", "-", "-q").stderr == ""
 
 
-def test_a_folder_is_read_by_the_columns_that_are_named(tmp_path: Path) -> None:
+def test_a_folder_is_read_by_the_named_columns(tmp_path: Path) -> None:
     views, y = make_views(40, 2, (3, 4), random_state=0)
     folder = tmp_path / "patients"
     folder.mkdir()
@@ -405,7 +370,7 @@ def test_a_folder_is_read_by_the_columns_that_are_named(tmp_path: Path) -> None:
     lines = [f"P{n:02}\t{label}\t{n % 3}" for n, label in enumerate(y)]
     (folder / "labels.tsv").write_text("\n".join(["barcode\tsubtype\twave", *lines]))
     out, model = tmp_path / "labels.csv", tmp_path / "patients.model"
-    assert_refused(run_fit(folder, out, k=2), "2 columns are in all files .* --id-column")
+    assert_rejected(run_fit(folder, out, k=2), "--id-column")
     named = ["--id-column", "barcode", "--classes", "subtype"]
     result = run_fit(folder, out, "--model", model, *named, k=2)
     assert result.exit_code == 0
@@ -415,41 +380,45 @@ def test_a_folder_is_read_by_the_columns_that_are_named(tmp_path: Path) -> None:
     assert "ACC 1.000" in plain(result.stdout)
 
 
-def test_columns_of_what_has_none_are_refused(data: Path, saved: Path, out: Path) -> None:
-    assert_refused(run_fit(data, out, "--id-column", "id"), "a column of a folder")
-    assert_refused(run_fit("digits", out, "--classes", "y"), "'digits' is a set")
-    assert_refused(run("predict", saved, "digits", "-o", out, "--id-column", "a"), "is a set")
+def test_columns_of_data_without_columns_are_rejected(data: Path, saved: Path, out: Path) -> None:
+    assert_rejected(run_fit(data, out, "--id-column", "id"), "some.npz|id")
+    assert_rejected(run_fit("digits", out, "--classes", "y"), "'digits'")
+    assert_rejected(run("predict", saved, "digits", "-o", out, "--id-column", "a"), "'digits'")
     assert not out.exists()
 
 
-def test_views_of_another_kind_are_refused(saved: Path, tmp_path: Path, out: Path) -> None:
+def test_other_views_than_those_of_the_model_are_rejected(
+    saved: Path, tmp_path: Path, out: Path
+) -> None:
     path = tmp_path / "other.npz"
     write_views(path, make_views(20, 2, (3, 4)).views)
-    assert_refused(run("predict", saved, path, "--out", out), "view")
+    assert_rejected(run("predict", saved, path, "--out", out), "view")
     assert not out.exists()
 
 
-def test_what_is_no_model_is_refused(data: Path, others: Path, out: Path, tmp_path: Path) -> None:
-    assert_refused(run("predict", data, others, "--out", out), "some.npz' cannot be used: .*no mod")
-    assert_refused(run("predict", tmp_path / "none", others, "--out", out), "no file")
-    assert_refused(run("predict", tmp_path, others, "--out", out), "is a folder")
+def test_other_files_than_models_are_rejected(
+    data: Path, others: Path, out: Path, tmp_path: Path
+) -> None:
+    assert_rejected(run("predict", data, others, "--out", out), r"some\.npz")
+    assert_rejected(run("predict", tmp_path / "none", others, "--out", out), "none")
+    assert_rejected(run("predict", tmp_path, others, "--out", out), "folder")
     assert not out.exists()
 
 
-def test_nothing_is_replaced(data: Path, saved: Path, others: Path, out: Path) -> None:
+def test_existing_files_are_kept(data: Path, saved: Path, others: Path, out: Path) -> None:
     out.write_text("older")
-    assert_refused(run("predict", saved, others, "--out", out), "exists; give another --out")
+    assert_rejected(run("predict", saved, others, "--out", out), "exists; .*--out")
     assert out.read_text() == "older"
     kept = saved.read_bytes()
     for given in (others, saved):
-        refused = run("predict", saved, others, "--out", given, "--force")
-        assert_refused(refused, "--out would replace the (data|model)")
-    assert_refused(run_fit(data, "-", "--model", saved), "exists; give another --model")
-    assert_refused(run_fit(data, out, "--force", "--model", out), "name the same file")
+        rejected = run("predict", saved, others, "--out", given, "--force")
+        assert_rejected(rejected, "--out would replace the (data|model)")
+    assert_rejected(run_fit(data, "-", "--model", saved), "exists; .*--model")
+    assert_rejected(run_fit(data, out, "--force", "--model", out), "name the same file")
     assert saved.read_bytes() == kept
 
 
-def test_samples_that_are_alike_are_no_reason_to_warn(saved: Path, tmp_path: Path) -> None:
+def test_identical_new_samples_give_no_warning(saved: Path, tmp_path: Path) -> None:
     digits = load_digits_views(n_samples=1)
     path = tmp_path / "alike.npz"
     write_views(path, digits.views.take([0, 0, 0]))
@@ -458,15 +427,6 @@ def test_samples_that_are_alike_are_no_reason_to_warn(saved: Path, tmp_path: Pat
     assert len(set(clusters_in(result.stdout))) == 1
 
 
-def test_the_way_out_is_told_where_one_file_has_no_usual_column(
-    saved: Path, tmp_path: Path, out: Path
-) -> None:
-    folder = tmp_path / "views"
-    folder.mkdir()
-    (folder / "pixels.csv").write_text("barcode,a\nP1,2\n")
-    assert_refused(run("predict", saved, folder, "-o", out), r"\(id_column, --id-column\)")
-
-
-def test_where_the_fit_is_told_of_the_model(data: Path, out: Path, tmp_path: Path) -> None:
+def test_fit_prints_the_path_of_the_model(data: Path, out: Path, tmp_path: Path) -> None:
     path = tmp_path / "some.model"
     assert str(path) in plain(run_fit(data, out, "--model", path).stdout).replace("\n", "")

@@ -27,12 +27,12 @@ def test_every_method_runs_with_its_defaults(name):
     assert labels.shape == (60,)
 
 
-def test_names():
+def test_methods_are_found_by_name_and_typos_get_a_hint():
     assert method_named("mmc-f").name == "MMC-F"
-    with pytest.raises(ValueError, match="no method 'MNC'; did you mean MMC"):
+    with pytest.raises(ValueError, match=r"'MNC'.*did you mean MMC"):
         method_named("MNC")
 
 
 @pytest.mark.parametrize("own", [None, "rows"])
-def test_how_views_are_scaled_by_default_may_be_given(own):
+def test_defaults_may_set_the_default_preprocessing(own):
     assert Method("own", MMC, {"normalize": own}).default_preprocessing == own

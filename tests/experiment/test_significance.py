@@ -44,20 +44,20 @@ class TestRanks:
         runs.append(Run("c", "set9", 0, "default", {}, "none", error="needs too much memory"))
         assert rank_methods(runs) == rank_methods(summarise(runs))
 
-    def test_what_is_neither_run_nor_row_is_refused(self):
+    def test_other_objects_than_runs_and_rows_are_rejected(self):
         runs = made(table())
-        with pytest.raises(TypeError, match="rows holds a dict; expected Row or Run"):
+        with pytest.raises(TypeError, match="dict"):
             rank_methods([{"method": "a"}])
-        with pytest.raises(TypeError, match="rows holds both Row and Run"):
+        with pytest.raises(TypeError, match="both Row and Run"):
             rank_methods(runs + summarise(runs))
 
-    def test_a_score_that_a_run_has_not(self):
+    def test_an_unknown_score_is_named(self):
         runs = made({"x": {"a": [0.9], "b": [0.5]}})
         for compared in (lambda: rank_methods(summarise(runs), "ari"), lambda: differ(runs)):
-            with pytest.raises(ValueError, match="score='ari'; a run has nmi_geometric"):
+            with pytest.raises(ValueError, match=r"score='ari'.*nmi_geometric"):
                 compared()
 
-    def test_rounding_tells_nobody_apart(self):
+    def test_rounding_errors_are_ties(self):
         almost = np.nextafter(1.0, 0.0)
         runs = made({name: {"a": [1.0], "b": [almost]} for name in "vwxyz"})
         assert rank_methods(summarise(runs)).ranks == {"a": 1.5, "b": 1.5}
@@ -76,19 +76,19 @@ class TestRanks:
         assert list(ranking.ranks.items()) == [("b", 4 / 3), ("a", 5 / 3)]
         assert np.isnan(ranking.p_value)
 
-    def test_the_test_is_that_of_scipy(self):
+    def test_the_p_value_is_that_of_scipy(self):
         scores = table()
         ranking = rank_methods(summarise(made(scores)))
         means = [[np.mean(scores[s][m]) for s in scores] for m in "abc"]
         assert ranking.p_value == pytest.approx(friedmanchisquare(*means).pvalue)
         assert ranking.critical_difference == pytest.approx(critical_difference(3, 6))
 
-    def test_sets_that_a_method_lacks_are_left_out(self):
+    def test_data_sets_without_runs_of_all_methods_are_omitted(self):
         scores = table(3)
         del scores["set1"]["b"]
         assert rank_methods(summarise(made(scores))).data == ("set0", "set2")
 
-    def test_one_that_ended_without_labels_ranks_last(self):
+    def test_a_method_without_labels_ranks_last(self):
         runs = made({"x": {"a": [0.1], "b": [0.9]}, "y": {"b": [0.3]}})
         runs.append(Run("a", "y", 0, "default", {}, "none", error="needs too much memory"))
         ranking = rank_methods(summarise(runs))
@@ -128,37 +128,37 @@ class TestDifferences:
         assert difference.wins == 0
 
     def test_pairs_are_of_the_same_seed(self):
-        # means differ by .1 in every seed, however much seeds differ
+        # the difference is 0.1 for every seed, however much the seeds differ
         seeds = np.random.default_rng(0).random(30)
         scores = {"x": {"a": seeds + 0.1, "b": seeds}}
         (difference,) = paired_differences(made(scores), "a")
         assert difference.low == pytest.approx(0.1)
         assert difference.high == pytest.approx(0.1)
 
-    def test_a_set_that_is_drawn_twice_has_seeds_of_its_own_each_time(self):
+    def test_a_data_set_that_is_drawn_twice_draws_its_seeds_twice(self):
         values = np.random.default_rng(0).standard_normal((2, 5))
         values -= values.mean(axis=1, keepdims=True)
         runs = made({n: {"a": v, "b": 0 * v} for n, v in zip("xy", values, strict=True)})
         (found,) = paired_differences(runs, "a", n_resamples=20_000, level=0.3173)
-        # sets do not differ: all is within them, and a mean of two draws has half of the variance
+        # the data sets do not differ, and the mean of two draws has half of their variance
         within = np.mean(values.var(axis=1)) / values.shape[1]
         assert (found.high - found.low) / 2 == pytest.approx(np.sqrt(within / 2), rel=0.1)
 
-    def test_rows_are_refused_as_they_have_no_seeds(self):
-        with pytest.raises(TypeError, match=r"runs holds a Row; expected Run.* paired by seed"):
+    def test_rows_have_no_seeds_and_are_rejected(self):
+        with pytest.raises(TypeError, match="Row"):
             paired_differences(summarise(made(table())), "a")
 
     def test_an_unknown_method_is_named(self):
-        with pytest.raises(ValueError, match="no runs of 'd'; there are a, b, c"):
+        with pytest.raises(ValueError, match=r"'d'.*a, b, c"):
             paired_differences(made(table()), "d")
 
 
 @pytest.mark.parametrize("other", [{"protocol": "tuned"}, {"preprocessing": "rows"}])
 def test_protocols_and_preprocessings_are_not_mixed(other):
     runs = made(table()) + made(table(), **other)
-    with pytest.raises(ValueError, match=r"not compared|one at a time"):
+    with pytest.raises(ValueError, match=r"protocol|preprocessing"):
         paired_differences(runs, "a")
-    with pytest.raises(ValueError, match=r"not compared|one at a time"):
+    with pytest.raises(ValueError, match=r"protocol|preprocessing"):
         rank_methods(summarise(runs))
 
 
@@ -171,5 +171,5 @@ def test_settings_are_not_mixed():
     runs = made({"x": {"a": [0.9], "b": [0.5]}})
     runs.append(replace(runs[0], params={"rank": 5}))
     for compared in (lambda: rank_methods(summarise(runs)), lambda: paired_differences(runs, "a")):
-        with pytest.raises(ValueError, match="differ in their preprocessing or parameters"):
+        with pytest.raises(ValueError, match="params"):
             compared()

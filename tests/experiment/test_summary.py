@@ -25,7 +25,7 @@ ROWS = summarise(
 )
 
 
-def test_csv_holds_what_the_rows_do():
+def test_csv_holds_all_values_of_the_rows():
     lines = list(csv.DictReader(io.StringIO(as_csv(ROWS))))
     assert len(lines) == len(ROWS)
     assert float(lines[0]["acc_mean"]) == ROWS[0].mean["acc"]
@@ -34,7 +34,7 @@ def test_csv_holds_what_the_rows_do():
     assert lines[3]["errors"] == "no | memory"
     assert lines[3]["acc_mean"] == ""
     assert lines[4]["published_acc"] == ""
-    assert lines[4]["n_iter"] == lines[3]["seconds"] == ""  # not there is not NaN
+    assert lines[4]["n_iter"] == lines[3]["seconds"] == ""  # empty, not NaN
 
 
 def cells(markdown):
@@ -44,14 +44,14 @@ def cells(markdown):
     ]
 
 
-def test_markdown_has_methods_down_and_sets_across():
+def test_markdown_has_a_line_per_method_and_two_columns_per_data_set():
     head, _, *body = cells(as_markdown(ROWS))
     assert head == ["method", "scaled", "fox ACC", "fox NMI", "own ACC", "own NMI"]
     assert [line[0] for line in body] == ["MMC", "SEC", "SEC, tuned with labels", "KCTD"]
     assert {len(line) for line in body} == {6}
 
 
-def test_published_figures_stand_beside_ours_which_have_a_spread_where_seeds_are_several():
+def test_cells_have_the_deviation_of_several_seeds_and_the_published_score():
     body = cells(as_markdown(ROWS))[2:]
     assert body[0][2] == "**70.0±10.0** (79.6)"
     assert body[0][4] == "**30.0**"
@@ -68,18 +68,18 @@ def test_a_failure_shows_its_reason():
     assert body[3][2] == "no / memory"
 
 
-def test_the_name_of_a_set_does_not_break_the_table():
+def test_data_set_names_are_escaped():
     table = as_markdown(summarise([run("MMC", 0.5, data="a|b")]))
     assert {len(line) for line in cells(table)} == {4}
 
 
-def test_rows_that_cannot_be_told_apart_are_not_left_out():
+def test_two_rows_for_one_cell_are_rejected():
     runs = [replace(run("MMC", acc), params={"rank": rank}) for acc, rank in ((0.7, 5), (0.9, 9))]
-    with pytest.raises(ValueError, match="two rows of MMC on 'fox' cannot be told apart"):
+    with pytest.raises(ValueError, match="MMC has two rows on 'fox'"):
         as_markdown(summarise(runs))
 
 
-def test_another_set_of_the_same_name_has_no_published_figures():
+def test_another_data_set_of_the_same_name_has_no_published_scores():
     (row,) = summarise([replace(run("MMC", 0.7), n_samples=60)])
     assert row.published is None
     (row,) = summarise([replace(run("MMC", 0.7), n_samples=1523)])

@@ -7,11 +7,10 @@ import sys
 __all__ = ["main"]
 
 _EXTRA = ("typer", "click", "rich")
-_INTERRUPTED = 130  # that of manyview.cli.console, which needs the extra
 
 
 def main() -> None:
-    """Run the command, or say what to install where its extra is missing."""
+    """Run the command, or name the extra to install if it is missing."""
     try:
         from manyview.cli.app import app
     except ModuleNotFoundError as error:
@@ -23,5 +22,5 @@ def main() -> None:
         sys.exit(1)
     except KeyboardInterrupt:
         print("manyview: interrupted: nothing was done", file=sys.stderr)
-        sys.exit(_INTERRUPTED)
+        sys.exit(130)  # as manyview.cli.console.INTERRUPTED
     app()

@@ -1,143 +1,95 @@
-"""The manyview command: options and help."""
+"""The manyview command: options and help.
+
+Each command imports its own code when it runs, so that fit does not wait for the comparison, the
+plots or the report.
+"""
 
 from __future__ import annotations
 
 import math
 import os
-from collections.abc import Callable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from manyview import MMC, __version__
-from manyview.cli.compare import Outputs, compare_files
+from manyview._version import __version__
 from manyview.cli.console import Commands
-from manyview.cli.demo import demo_digits
-from manyview.cli.fit import fit_file, predict_file
-from manyview.cli.paper import reproduce_paper
-from manyview.experiment import Limits
 
-__all__ = [
-    "COMPARE_HELP",
-    "PAPER_HELP",
-    "Classes",
-    "IdColumn",
-    "app",
-    "at_least",
-    "compare",
-    "not_empty",
-    "not_zero",
-    "paper",
-]
+if TYPE_CHECKING:
+    from manyview.experiment import Limits
+
+__all__ = ["app", "fit"]
 
 
-Classes = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Column of known classes, for scoring, in a folder's labels file or a .h5mu file.",
-        show_default=False,
-    ),
-]
-IdColumn = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Column of sample ids in the files of a folder.",
-        show_default="id, or a similar name",
-    ),
-]
+def _help(text: str, *examples: str) -> str:
+    """Return the help of a command. Line breaks are kept, so a paragraph is one line."""
+    return "\n\n".join([text, "[bold]Examples[/bold]", *examples])
 
 
-def at_least(least: int, most: float = math.inf) -> Callable[[float | None], Any]:
-    """Return a check that a number lies within bounds."""
-
-    # typer's own limits crowd the help, and their message leaves out the value
-    def check(value: Any) -> Any:
-        if value is not None and not least <= value <= most:
-            expected = f"at least {least}" if most == math.inf else f"{least} to {most}"
-            raise typer.BadParameter(f"{value}; expected {expected}")
-        return value
-
-    return check
-
-
-def not_zero(value: int | None) -> int | None:
-    """Refuse zero, where a negative number counts from the end."""
-    if value == 0:
-        raise typer.BadParameter("0; expected at least 1, or -1 for all")
-    return value
-
-
-def not_empty(name: str) -> str:
-    """Refuse the empty name, which as a path is the folder at hand."""
-    if not name:
-        raise typer.BadParameter("an empty name; expected a file, a folder or a set")
-    return name
-
-
-# a line break within a paragraph of help is kept: paragraphs are written as one line
-_HELP = """Cluster samples that come in several views, such as text and images.
-
-[bold]Examples[/bold]
-
-manyview demo
-
-manyview fit news.npz -k 6 --out labels.csv --model news.model
-
-manyview predict news.model more.npz --out more.csv
-
-manyview compare news.npz --methods all --repeats 20
-"""
-
-_DEMO_HELP = """Cluster the embedded digits by MMC, and by what anyone would try: a first look.
-
-[bold]Examples[/bold]
-
-manyview demo
-
-manyview demo --report digits.html
-"""
-
-_FIT_HELP = (
-    """Cluster the samples of DATA by MMC and write the cluster of each.
-
-DATA is a native file (.npz), a MATLAB file (.mat), a MuData file (.h5mu) or a folder of .csv, """
-    """.tsv or .parquet files, one per view, joined by their ids; or the name of a set, as """
-    "in compare. Classes that it holds score the clusters and take no part in finding them. "
-    """Ctrl-C ends the sweeps early, and the labels so far are written.
-
-[bold]Examples[/bold]
-
-manyview fit news.npz -k 6
-
-manyview fit news.npz -k 6 --gamma 0.1 --n-init 5 --out labels.csv --force
-
-manyview fit views.mat -k 10 --normalize columns --out - | sort -t, -k2n
-
-manyview fit news.npz -k 6 --out groups.csv --explain features.csv
-
-manyview fit patients -k 5 --id-column barcode --model patients.model
-
-manyview fit large.npz -k 100 --checkpoint fit.ckpt
-"""
+_HELP = _help(
+    "Cluster samples that come in several views, such as text and images.",
+    "manyview demo",
+    "manyview fit news.npz -k 6 --out labels.csv --model news.model",
+    "manyview predict news.model more.npz --out more.csv",
+    "manyview compare news.npz --methods all --repeats 20",
 )
 
-_PREDICT_HELP = """Write the cluster of each sample of DATA, by a model that fit has written.
+_DEMO_HELP = _help(
+    "Compare MMC with k-means and spectral clustering on the bundled digits.",
+    "manyview demo",
+    "manyview demo --report digits.html",
+)
 
-DATA has the views and features that the model was fitted to, by their names; what the model does \
-not know is left out, and a view that DATA does not have counts as lacking in every sample.
+_FIT_HELP = _help(
+    """Cluster the samples of DATA with MMC and write the cluster of each sample.
 
-[bold]Examples[/bold]
+DATA is a native file (.npz), a MATLAB file (.mat), a MuData file (.h5mu), a folder of .csv, .tsv \
+or .parquet files with one file per view and a common column of sample ids, or the name of a data \
+set, such as digits. Known classes in DATA are used for scoring only.
 
-manyview fit news.npz -k 6 --model news.model
+Existing files are kept unless you pass --force. Ctrl-C stops the iterations early and writes the \
+labels found so far.""",
+    "manyview fit news.npz -k 6",
+    "manyview fit news.npz -k 6 --gamma 0.1 --n-init 5 --out labels.csv --force",
+    "manyview fit views.mat -k 10 --normalize columns --out - | sort -t, -k2n",
+    "manyview fit news.npz -k 6 --out groups.csv --explain features.csv",
+    "manyview fit patients -k 5 --id-column barcode --model patients.model",
+    "manyview fit large.npz -k 100 --checkpoint fit.ckpt",
+)
 
-manyview predict news.model more.npz --out more.csv
+_PREDICT_HELP = _help(
+    """Assign new samples to the clusters of a model that fit has written.
 
-manyview predict news.model more.npz --out - | cut -d, -f2 | sort | uniq -c
-"""
+Views and features of DATA are matched to those of the model by name. Views and features that the \
+model does not know are ignored, and a view that DATA does not have counts as missing in every \
+sample. Existing files are kept unless you pass --force.""",
+    "manyview fit news.npz -k 6 --model news.model",
+    "manyview predict news.model more.npz --out more.csv",
+    "manyview predict news.model more.npz --out - | cut -d, -f2 | sort | uniq -c",
+)
+
+_COMPARE_HELP = _help(
+    """Compare methods on data sets whose classes are known.
+
+Each row shows a method with its default parameters: mean and standard deviation over seeds, and \
+the scores published in the paper, if any. --tune adds a row with the parameters that have the \
+best accuracy on other seeds.""",
+    "manyview compare 3sources fox cnn --repeats 20 --json results.json",
+    "manyview compare views.mat --methods MMC,CoRegSC --repeats 5 --tune",
+)
+
+_PAPER_HELP = _help(
+    """Reproduce the table and figures of the paper.
+
+The table compares nine methods on three data sets and shows the published scores. The figures \
+show the processor time against the number of samples, and the objective of MMC in every iteration.
+
+Finished runs are kept: run the same command again to continue.""",
+    "manyview paper --out paper",
+    "manyview paper --repeats 3 --no-tune --time-limit 60",
+)
 
 app = typer.Typer(
     name="manyview",
@@ -150,34 +102,31 @@ app = typer.Typer(
 )
 
 
-class Penalty(StrEnum):
-    """Penalties of MMC."""
+def _option(
+    help: str,  # noqa: A002 - as typer calls it
+    metavar: str | None = None,
+    *names: str,
+    default: bool | str = True,
+    least: int | None = None,
+    most: float = math.inf,
+) -> Any:
+    """Return an option; `default` is shown for it, and numbers are at least `least`."""
 
-    l21 = "l21"
-    frobenius = "frobenius"
+    # typer's own limits crowd the help, and their message omits the value
+    def check(value: Any) -> Any:
+        if least is not None and value is not None and not least <= value <= most:
+            expected = f"at least {least}" if most == math.inf else f"{least} to {most}"
+            raise typer.BadParameter(f"{value}; expected {expected}")
+        return value
 
-
-class Indicator(StrEnum):
-    """Indicators of MMC."""
-
-    discrete = "discrete"
-    orthogonal = "orthogonal"
-
-
-class Init(StrEnum):
-    """Starts of MMC that have a name."""
-
-    graph = "graph"
-    kmeans = "kmeans"
-    random = "random"
+    return typer.Option(*names, metavar=metavar, help=help, show_default=default, callback=check)
 
 
-class Normalize(StrEnum):
-    """Scalings of the views."""
-
-    rows = "rows"
-    columns = "columns"
-    none = "none"
+def _not_empty(name: str) -> str:
+    """Reject the empty name, which as a path would be the current folder."""
+    if not name:
+        raise typer.BadParameter("an empty name; expected a file, a folder or a data set")
+    return name
 
 
 def _print_version(wanted: bool) -> None:
@@ -186,7 +135,49 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-_seed = at_least(0, 2**32 - 1)
+Penalty = StrEnum("Penalty", ["l21", "frobenius"])
+Indicator = StrEnum("Indicator", ["discrete", "orthogonal"])
+Init = StrEnum("Init", ["graph", "kmeans", "random"])
+Normalize = StrEnum("Normalize", ["rows", "columns", "none"])
+
+Data = Annotated[
+    str,
+    typer.Argument(
+        callback=_not_empty, metavar="DATA", help="File, folder, or data set such as digits."
+    ),
+]
+Out = Annotated[Path, _option("CSV file of labels; - is standard output.", "FILE", "--out", "-o")]
+Force = Annotated[bool, _option("Replace existing files.", None, "--force", "-f")]
+Quiet = Annotated[bool, _option("Print warnings and errors only.", None, "--quiet", "-q")]
+Classes = Annotated[
+    str | None,
+    _option(
+        "Column of known classes, for scoring, in the labels file of a folder or in a .h5mu file.",
+        "NAME",
+    ),
+]
+IdColumn = Annotated[
+    str | None,
+    _option(
+        "Column of sample ids in the files of a folder.", "NAME", default="id, or a similar name"
+    ),
+]
+Repeats = Annotated[int, _option("Number of seeds.", "N", least=1)]
+Scaled = Annotated[
+    str,
+    _option(
+        "Scalings of the views, separated by commas; each has its own rows: default (that of the "
+        "method), none, rows (samples of unit length), columns (standardised features).",
+        "NAMES",
+    ),
+]
+Jobs = Annotated[int, _option("Number of runs at the same time.", "N", "--jobs", "-j", least=1)]
+Threads = Annotated[int, _option("Linear algebra threads of each run.", "N", "--threads", least=1)]
+TimeLimit = Annotated[float | None, _option("Stop a run that takes longer.", "SECONDS")]
+MemoryLimit = Annotated[float | None, _option("Stop a run that needs more memory.", "GB")]
+TablesOnly = Annotated[bool, _option("Print tables and errors only.", None, "--quiet", "-q")]
+
+_CPUS = os.cpu_count() or 1
 
 
 @app.callback()
@@ -198,163 +189,109 @@ def manyview(
         ),
     ] = False,
 ) -> None:
-    """Carry the options that stand before any command."""
+    """Accept the options that precede a command."""
 
 
 @app.command(help=_DEMO_HELP)
 def demo(
-    report: Annotated[
-        Path, typer.Option(metavar="FILE", help="Page of tables and figures to write.")
-    ] = Path("report.html"),
+    report: Annotated[Path, _option("HTML page of tables and figures to write.", "FILE")] = (
+        Path("report.html")
+    ),
 ) -> None:
     """Run :func:`manyview.cli.demo.demo_digits`."""
+    from manyview.cli.demo import demo_digits
+
     demo_digits(report)
-
-
-Data = Annotated[
-    str,
-    typer.Argument(
-        callback=not_empty,
-        metavar="DATA",
-        help="File of views, or name of a set, such as digits.",
-        show_default=False,
-    ),
-]
-Out = Annotated[
-    Path,
-    typer.Option("--out", "-o", metavar="FILE", help="CSV file of labels; - is standard output."),
-]
-Force = Annotated[bool, typer.Option("--force", "-f", help="Replace older files.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print warnings and errors only.")]
 
 
 @app.command(help=_FIT_HELP)
 def fit(
     data: Data,
-    n_clusters: Annotated[
-        int,
-        typer.Option(
-            "--clusters",
-            "-k",
-            callback=at_least(1),
-            metavar="K",
-            help="Number of clusters.",
-            show_default=False,
-        ),
-    ],
+    n_clusters: Annotated[int, _option("Number of clusters.", "K", "--clusters", "-k", least=1)],
     out: Out = Path("labels.csv"),
     explain: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="CSV file of the features, alone and in pairs, that speak for each cluster; "
-            "- is standard output.",
-            show_default=False,
+        _option(
+            "CSV file of the features and pairs of features that characterise each cluster; - is "
+            "standard output.",
+            "FILE",
         ),
     ] = None,
     saved: Annotated[
         Path | None,
-        typer.Option(
-            "--model",
-            metavar="FILE",
-            help="File to write the model to, by which predict finds the clusters of new samples.",
-            show_default=False,
-        ),
+        _option("Model file, with which predict clusters new samples.", "FILE", "--model"),
     ] = None,
     force: Force = False,
     classes: Classes = None,
     id_column: IdColumn = None,
     rank: Annotated[
         int | None,
-        typer.Option(
-            callback=at_least(1),
-            metavar="R",
-            help="Rank of the weight tensor, at least K.",
-            show_default="twice K, at least 20",
+        _option(
+            "Rank of the weight tensor, at least K.", "R", default="twice K, at least 20", least=1
         ),
     ] = None,
     gamma: Annotated[
         float | None,
-        typer.Option(
-            callback=at_least(0),
-            metavar="X",
-            help="Weight of the penalty; more drops more features.",
-            show_default="from the scale of the data",
+        _option(
+            "Weight of the penalty; a larger weight drops more features.",
+            "X",
+            default="from the scale of the data",
+            least=0,
         ),
     ] = None,
-    penalty: Annotated[
-        Penalty, typer.Option(help="l21 drops features, frobenius keeps all.")
-    ] = Penalty.l21,
+    penalty: Annotated[Penalty, _option("l21 drops features, frobenius keeps all.")] = Penalty.l21,
     order: Annotated[
         int | None,
-        typer.Option(
-            callback=at_least(1),
-            metavar="N",
-            help="How many views' features are multiplied at most; 1 for no interactions.",
-            show_default="all",
+        _option(
+            "Largest number of views that interact; 1 for no interactions.",
+            "N",
+            default="all",
+            least=1,
         ),
     ] = None,
     indicator: Annotated[
         Indicator,
-        typer.Option(help="One cluster per sample in every sweep, or the paper's relaxation."),
+        _option("discrete: one cluster per sample; orthogonal: the relaxation of the paper."),
     ] = Indicator.discrete,
-    init: Annotated[Init, typer.Option(help="Where the clusters start.")] = Init.graph,
+    init: Annotated[Init, _option("Initialisation of the clusters.")] = Init.graph,
     n_init: Annotated[
-        int,
-        typer.Option(
-            callback=at_least(1), metavar="N", help="Number of starts; the best objective is kept."
-        ),
+        int, _option("Number of initialisations; the best objective is kept.", "N", least=1)
     ] = 1,
-    max_iter: Annotated[
-        int, typer.Option(callback=at_least(1), metavar="N", help="Largest number of sweeps.")
-    ] = 100,
+    max_iter: Annotated[int, _option("Maximum number of iterations.", "N", least=1)] = 100,
     tol: Annotated[
-        float,
-        typer.Option(
-            callback=at_least(0),
-            metavar="X",
-            help="Stop when a sweep lowers the objective by less than this fraction.",
-        ),
+        float, _option("Stop when the objective falls by less than this fraction.", "X", least=0)
     ] = 1e-3,
     patience: Annotated[
-        int,
-        typer.Option(
-            callback=at_least(0),
-            metavar="N",
-            help="Stop after N sweeps in a row that move hardly any sample; 0 for never.",
-        ),
+        int, _option("Stop after N iterations that move few samples; 0 for never.", "N", least=0)
     ] = 3,
     normalize: Annotated[
         Normalize,
-        typer.Option(
-            help="rows: samples to unit length, for counts and pixels; columns: features to unit "
-            "variance, for measurements in different units; none: neither."
+        _option(
+            "Scaling of the views. rows: samples to unit length, for counts and pixels; columns: "
+            "features to unit variance, for measurements in different units; none: no scaling."
         ),
     ] = Normalize.rows,
-    seed: Annotated[int, typer.Option(callback=_seed, metavar="N", help="Seed of the start.")] = 0,
+    seed: Annotated[int, _option("Seed of the random numbers.", "N", least=0, most=2**32 - 1)] = 0,
     n_jobs: Annotated[
         int | None,
-        typer.Option(
-            "--jobs",
-            "-j",
-            callback=not_zero,
-            metavar="N",
-            help="Threads; -1 for all processors.",
-            show_default="as many as linear algebra uses",
+        _option(
+            "Number of threads; -1 for all processors.", "N", "--jobs", "-j", default="that of BLAS"
         ),
     ] = None,
     checkpoint: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Save the fit after every sweep; the same command goes on from there (with "
-            "--force, where labels have been written).",
-            show_default=False,
+        _option(
+            "Save the fit after every iteration. Run the same command again to continue, with "
+            "--force if the labels have been written.",
+            "FILE",
         ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Run :func:`manyview.cli.fit.fit_file`."""
+    from manyview import MMC
+    from manyview.cli.fit import fit_file
+
     model = MMC(
         n_clusters,
         rank=rank,
@@ -389,7 +326,7 @@ def fit(
 @app.command(help=_PREDICT_HELP)
 def predict(
     saved: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="File of a model.", show_default=False)
+        Path, typer.Argument(metavar="MODEL", help="Model file that fit has written.")
     ],
     data: Data,
     out: Out = Path("labels.csv"),
@@ -399,206 +336,135 @@ def predict(
     quiet: Quiet = False,
 ) -> None:
     """Run :func:`manyview.cli.fit.predict_file`."""
+    from manyview.cli.fit import predict_file
+
     predict_file(saved, data, out, force=force, quiet=quiet, classes=classes, id_column=id_column)
 
 
-_CPUS = os.cpu_count() or 1
-
-# a line break within a paragraph of help is kept: paragraphs are written as one line
-COMPARE_HELP = (
-    """Compare methods on data sets whose classes are known.
-
-Each row shows a method with its label-free defaults, mean and standard deviation over seeds; """
-    "--tune adds one per method with the setting of its grid that the classes choose, on other "
-    """seeds. Published figures stand beside ours where the paper has the set.
-
-[bold]Examples[/bold]
-
-manyview compare 3sources fox cnn --repeats 20 --json results.json
-
-manyview compare views.mat --methods MMC,CoRegSC --repeats 5 --tune
-"""
-)
-
-PAPER_HELP = (
-    """Make the paper's table and figures anew.
-
-Nine methods on its three sets, which are looked for by their names; the published figures """
-    "stand beside ours. Also figures of the processor time against the number of samples, and of "
-    """the objective of MMC against the sweeps.
-
-Finished runs are kept: the same command goes on where it was stopped.
-
-[bold]Examples[/bold]
-
-manyview paper --out paper
-
-manyview paper --repeats 3 --no-tune --time-limit 60
-"""
-)
-
-_Repeats = Annotated[int, typer.Option(callback=at_least(1), metavar="N", help="Number of seeds.")]
-_Jobs = Annotated[
-    int,
-    typer.Option("--jobs", "-j", callback=at_least(1), metavar="N", help="Runs at the same time."),
-]
-_Threads = Annotated[
-    int,
-    typer.Option(
-        "--threads", callback=at_least(1), metavar="N", help="Threads of linear algebra per run."
-    ),
-]
-_TimeLimit = Annotated[
-    float | None,
-    typer.Option(metavar="SECONDS", help="Stop a run that takes longer.", show_default=False),
-]
-_MemoryLimit = Annotated[
-    float | None,
-    typer.Option(metavar="GB", help="Stop a run that needs more memory.", show_default=False),
-]
-_TablesOnly = Annotated[
-    bool, typer.Option("--quiet", "-q", help="Print the tables and errors only.")
-]
-
-
+@app.command(help=_COMPARE_HELP)
 def compare(
     data: Annotated[
         list[str],
         typer.Argument(
-            metavar="DATA...",
-            help="Files of views, or names of sets: digits, or those in the folder MANYVIEW_DATA.",
-            show_default=False,
+            metavar="DATA",
+            help="Files, folders, or data sets: digits, or those in the folder MANYVIEW_DATA.",
         ),
     ],
     methods: Annotated[
         str,
-        typer.Option(
-            metavar="NAMES",
-            help="Names with commas between them; all stands for the nine of the paper.",
+        _option(
+            "Names of methods, separated by commas; all stands for the nine of the paper.", "NAMES"
         ),
     ] = "all",
-    repeats: _Repeats = 20,
-    tune: Annotated[
-        bool, typer.Option("--tune", help="Add rows whose parameters the classes choose.")
-    ] = False,
-    scaled: Annotated[
-        str,
-        typer.Option(
-            metavar="KINDS",
-            help="How views are scaled, one row per kind: default (the method's own way), none, "
-            "rows (samples of unit length), columns (standardised features); commas between them.",
-        ),
-    ] = "default",
-    n_jobs: _Jobs = _CPUS,
-    n_threads: _Threads = 1,
-    time_limit: _TimeLimit = None,
-    memory_limit: _MemoryLimit = None,
+    repeats: Repeats = 20,
+    tune: Annotated[bool, _option("Add rows with tuned parameters.", None, "--tune")] = False,
+    scaled: Scaled = "default",
+    n_jobs: Jobs = _CPUS,
+    n_threads: Threads = 1,
+    time_limit: TimeLimit = None,
+    memory_limit: MemoryLimit = None,
     results: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Add every run to this file as it ends; the same command goes on from there. "
-            "By default a file beside that of --json or --report, if either is given.",
-            show_default=False,
+        _option(
+            "Add every finished run to this file; run the same command again to continue.",
+            "FILE",
+            default="a file beside that of --json or --report",
         ),
     ] = None,
     json: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write every reported run to a JSON file.")
+        Path | None, _option("JSON file of all reported runs to write.", "FILE")
     ] = None,
     report: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write a page of tables and figures. MMC is fitted once more for it, whatever "
-            "--methods and the limits say.",
-            show_default=False,
+        _option(
+            "HTML page of tables and figures to write. MMC is fitted once more for it, without "
+            "limits, even if --methods does not name it.",
+            "FILE",
         ),
     ] = None,
     classes: Classes = None,
     id_column: IdColumn = None,
-    quiet: _TablesOnly = False,
+    quiet: TablesOnly = False,
 ) -> None:
     """Run :func:`manyview.cli.compare.compare_files`."""
+    from manyview.cli.compare import compare_files
+
     compare_files(
         data,
         methods,
         repeats=repeats,
         tune=tune,
-        preprocessings=_scalings(scaled),
+        preprocessings=_split(scaled),
         n_jobs=n_jobs,
         n_threads=n_threads,
         limits=_limits(time_limit, memory_limit),
-        outputs=Outputs(results, json, report),
+        results=results,
+        json=json,
+        report=report,
         quiet=quiet,
         classes=classes,
         id_column=id_column,
     )
 
 
-def _scalings(names: str) -> list[str]:
-    wanted = list(dict.fromkeys(name.strip() for name in names.split(",") if name.strip()))
-    return wanted or ["default"]
-
-
-def _limits(
-    seconds: float | None, gigabytes: float | None, *, option: str = "--time-limit"
-) -> Limits:
-    for name, value in ((option, seconds), ("--memory-limit", gigabytes)):
-        if value is not None and not value > 0:
-            raise ValueError(f"{name} {value}; expected a number above 0")
-    return Limits(seconds, None if gigabytes is None else gigabytes * 1e9)
-
-
+@app.command(help=_PAPER_HELP)
 def paper(
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="FOLDER", help="Where tables and figures go.")
+        Path, _option("Folder of the tables and figures.", "FOLDER", "--out", "-o")
     ] = Path("paper"),
     data: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="DATA",
-            help="File or set in place of those of the paper; give it once per set.",
-            show_default=False,
-        ),
+        _option("File or data set to use instead of those of the paper; may be repeated.", "DATA"),
     ] = None,
-    repeats: _Repeats = 20,
+    repeats: Repeats = 20,
     tune: Annotated[
-        bool, typer.Option("--tune/--no-tune", help="Add rows whose parameters the classes choose.")
+        bool, _option("Add rows with tuned parameters.", None, "--tune/--no-tune")
     ] = True,
-    scaled: Annotated[
-        str, typer.Option(metavar="KINDS", help="How views are scaled; see compare --help.")
-    ] = "default",
-    n_jobs: _Jobs = _CPUS,
-    n_threads: _Threads = 1,
-    time_limit: _TimeLimit = None,
-    memory_limit: _MemoryLimit = None,
+    scaled: Scaled = "default",
+    n_jobs: Jobs = _CPUS,
+    n_threads: Threads = 1,
+    time_limit: TimeLimit = None,
+    memory_limit: MemoryLimit = None,
     times: Annotated[
         bool,
-        typer.Option("--times/--no-times", help="Also make the figure of times; takes longest."),
+        _option("Add the figure of processor times; takes longest.", None, "--times/--no-times"),
     ] = True,
     growth_limit: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", help="Stop a run of the figure of times that takes longer."
-        ),
+        float, _option("Stop a run of the figure of times that takes longer.", "SECONDS")
     ] = 60.0,
-    quiet: _TablesOnly = False,
+    quiet: TablesOnly = False,
 ) -> None:
     """Run :func:`manyview.cli.paper.reproduce_paper`."""
+    limits = _limits(time_limit, memory_limit)
+    growth_limits = _limits(growth_limit, memory_limit, option="--growth-limit")
+    from manyview.cli.paper import reproduce_paper
+
     reproduce_paper(
         out,
         data=data or (),
         repeats=repeats,
         tune=tune,
-        preprocessings=_scalings(scaled),
+        preprocessings=_split(scaled),
         n_jobs=n_jobs,
         n_threads=n_threads,
-        limits=_limits(time_limit, memory_limit),
+        limits=limits,
         times=times,
-        growth_limits=_limits(growth_limit, memory_limit, option="--growth-limit"),
+        growth_limits=growth_limits,
         quiet=quiet,
     )
 
 
-app.command(help=COMPARE_HELP)(compare)
-app.command(help=PAPER_HELP)(paper)
+def _split(names: str) -> list[str]:
+    """Return the different names in a text with commas between them."""
+    return list(dict.fromkeys(filter(None, map(str.strip, names.split(","))))) or ["default"]
+
+
+def _limits(
+    seconds: float | None, gigabytes: float | None, *, option: str = "--time-limit"
+) -> Limits:
+    from manyview.experiment import Limits
+
+    for name, value in ((option, seconds), ("--memory-limit", gigabytes)):
+        if value is not None and not value > 0:
+            raise ValueError(f"{name} {value}; expected a number above 0")
+    return Limits(seconds, None if gigabytes is None else gigabytes * 1e9)

@@ -8,20 +8,19 @@ from pathlib import Path
 from time import perf_counter
 
 from manyview import MMC, read_model, write_model
-from manyview.cli.console import InterruptionError
+from manyview.cli.console import InterruptionError, new_console
 from manyview.cli.named_data import find_dataset, sources_of
 from manyview.cli.outputs import (
     STDOUT,
-    about_files,
-    about_labels,
     check_targets,
-    described,
+    data_line,
     facts,
+    file_facts,
+    free_path,
     kept_features,
-    new_console,
+    label_facts,
     objective_span,
     print_parts,
-    unoccupied,
     write_combinations,
     write_labels,
 )
@@ -31,9 +30,6 @@ from manyview.storage import file_place
 from manyview.views import align_to
 
 __all__ = ["fit_file", "predict_file"]
-
-
-EXPLAINED = 10  # combinations of each order for each cluster
 
 
 def fit_file(
@@ -48,83 +44,70 @@ def fit_file(
     classes: str | None = None,
     id_column: str | None = None,
 ) -> None:
-    """Cluster the samples of a file or set and write their labels.
-
-    Parameters
-    ----------
-    data : str
-        A file of views or the name of a set; see :func:`manyview.cli.named_data.find_dataset`.
-    out : Path
-        Where the labels go.
-    model : MMC
-        The estimator, not yet fitted.
-    explain : Path or None
-        Where what speaks for each cluster goes, single features and pairs.
-    saved : Path or None
-        Where the model goes.
-    force : bool
-        Whether older files may be replaced.
-    quiet : bool
-        Whether to say nothing but warnings and errors.
-    classes, id_column : str, optional
-        As in :func:`manyview.cli.named_data.find_dataset`.
-    """
-    kept = None if model.checkpoint is None else Path(model.checkpoint)
-    targets = {"--out": out, "--explain": explain, "--model": saved, "--checkpoint": kept}
-    sources = [("data", path) for path in sources_of(data)]
-    check_targets(sources, targets, written=("--out", "--explain", "--model"), force=force)
-    if kept is not None:
-        before = previous_of(file_place(kept))
-        check_targets(sources, {"--checkpoint": before}, written=(), force=force)
-        for option, path in targets.items():
-            if path is not None and path != STDOUT and file_place(path) == before:
-                raise ValueError(
-                    f"{option} names {path}, where the checkpoint before the last is kept; give "
-                    f"another {option}"
-                )
+    """Fit a model to a file or data set, and write its labels, features and itself."""
+    _check_fit_targets(data, model, out=out, explain=explain, saved=saved, force=force)
     dataset = find_dataset(data, classes=classes, id_column=id_column)
     notes = new_console(stderr=True)
     if not quiet:
-        # a first word before the fit, whose start takes a while on large data
-        notes.print(described(dataset.name, dataset.views))
+        notes.print(data_line(dataset.name, dataset.views))
     start = perf_counter()
     model.fit(dataset.views)
     seconds = perf_counter() - start
     writers: dict[str, tuple[Path | None, Callable[[Path], None]]] = {
         "labels": (out, lambda path: write_labels(path, model.labels_, dataset.sample_ids)),
-        "features": (explain, lambda path: _write_explained(path, model)),
+        "features": (explain, lambda path: _write_features(path, model)),
         "model": (saved, lambda path: write_model(path, model)),
     }
     written: dict[str, Path | None] = dict.fromkeys(writers)
-    # standard output last: who reads it may keep us waiting
-    for what in sorted(writers, key=lambda what: writers[what][0] == STDOUT):
-        path, write = writers[what]
+    # standard output is last, as its reader may block
+    for name in sorted(writers, key=lambda name: writers[name][0] == STDOUT):
+        path, write = writers[name]
         if path is None:
             continue
-        place = unoccupied(path, force=force)
+        place = free_path(path, force=force)
         try:
             write(place)
         except KeyboardInterrupt:
-            done = ", ".join(told for _, told in about_files(written)) or "nothing"
+            done = ", ".join(shown for _, shown in file_facts(written)) or "nothing"
             raise InterruptionError(f"written so far: {done}") from None
-        written[what] = place
+        written[name] = place
     if not quiet:
         notes.print()
-        taken = STDOUT in (out, explain)
         rows = [
-            *about_labels(model.labels_, model.n_clusters, dataset.y),
-            ("sweeps", str(model.n_iter_)),
+            *label_facts(model.labels_, model.n_clusters, dataset.y),
+            ("iterations", str(model.n_iter_)),
             ("objective", objective_span(model)),
             ("seconds", f"{seconds:.2f}"),
-            *about_files(written),
+            *file_facts(written),
         ]
-        print_parts(new_console(stderr=taken), kept_features(model), facts(rows))
+        console = new_console(stderr=STDOUT in (out, explain))
+        print_parts(console, kept_features(model), facts(rows))
 
 
-def _write_explained(path: Path, model: MMC) -> None:
-    most = min(2, model.n_views_)
-    found = [entry for order in range(1, most + 1) for entry in model.explain(order, top=EXPLAINED)]
-    write_combinations(path, sorted(found, key=lambda entry: entry.cluster), most)
+def _check_fit_targets(
+    data: str, model: MMC, *, out: Path, explain: Path | None, saved: Path | None, force: bool
+) -> None:
+    """Raise unless all files of a fit can be written."""
+    checkpoint = None if model.checkpoint is None else Path(model.checkpoint)
+    targets = {"--out": out, "--explain": explain, "--model": saved, "--checkpoint": checkpoint}
+    sources = [("data", path) for path in sources_of(data)]
+    check_targets(sources, targets, new=("--out", "--explain", "--model"), force=force)
+    if checkpoint is None:
+        return
+    previous = previous_of(file_place(checkpoint))
+    check_targets(sources, {"--checkpoint": previous}, new=(), force=force)
+    for option, path in targets.items():
+        if path is not None and path != STDOUT and file_place(path) == previous:
+            raise ValueError(
+                f"{option} names {path}, the file of the previous checkpoint; give another {option}"
+            )
+
+
+def _write_features(path: Path, model: MMC, top: int = 10) -> None:
+    """Write the `top` features and pairs of features that characterise each cluster."""
+    order = min(2, model.n_views_)
+    found = [entry for size in range(1, order + 1) for entry in model.explain(size, top=top)]
+    write_combinations(path, sorted(found, key=lambda entry: entry.cluster), order)
 
 
 def predict_file(
@@ -137,26 +120,18 @@ def predict_file(
     classes: str | None = None,
     id_column: str | None = None,
 ) -> None:
-    """Write the clusters that a model finds the samples of a file or set in.
-
-    Parameters
-    ----------
-    saved : Path
-        The file of the model.
-    data, out, force, quiet, classes, id_column
-        As in :func:`manyview.cli.fit.fit_file`.
-    """
+    """Write the clusters that a saved model predicts for a file or data set."""
     sources = [("data", path) for path in sources_of(data)]
     if saved.is_file():
         sources.append(("model", saved))
-    check_targets(sources, {"--out": out}, written=("--out",), force=force)
+    check_targets(sources, {"--out": out}, new=("--out",), force=force)
     model = read_model(saved)
     with warnings.catch_warnings():
-        # samples to come may be alike in a view; of what else there is the fit has told
+        # identical new samples are no fault, and fit has warned of the views
         warnings.simplefilter("ignore", ViewWarning)
         dataset = find_dataset(data, classes=classes, id_column=id_column)
     if not quiet:
-        new_console(stderr=True).print(described(dataset.name, dataset.views))
+        new_console(stderr=True).print(data_line(dataset.name, dataset.views))
     views = align_to(
         dataset.views,
         names=model.view_names_,
@@ -165,8 +140,8 @@ def predict_file(
         sample_ids=dataset.sample_ids,
     )
     labels = model.predict(views)
-    out = unoccupied(out, force=force)
+    out = free_path(out, force=force)
     write_labels(out, labels, dataset.sample_ids)
     if not quiet:
-        rows = [*about_labels(labels, model.n_clusters, dataset.y), *about_files({"labels": out})]
+        rows = [*label_facts(labels, model.n_clusters, dataset.y), *file_facts({"labels": out})]
         print_parts(new_console(stderr=out == STDOUT), facts(rows))

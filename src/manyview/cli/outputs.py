@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import csv
-import os
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from itertools import chain, combinations, count, product
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, TextIO, cast
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -20,132 +18,51 @@ from rich.console import Console
 from rich.table import Table
 
 from manyview import MMC, Views
+from manyview.cli.console import print_bytes
 from manyview.exceptions import warn_user
 from manyview.metrics import score_all
 from manyview.mmc.explain import Combination
 from manyview.storage import file_place, whole_file
 
 __all__ = [
-    "REPORT_MARK",
     "SCORES",
     "STDOUT",
-    "about_files",
-    "about_labels",
+    "check_replaceable_report",
     "check_target",
     "check_targets",
-    "cluster_sizes",
-    "described",
+    "data_line",
     "facts",
+    "file_facts",
+    "free_path",
     "kept_features",
-    "new_console",
+    "label_facts",
     "objective_span",
-    "plus_minus",
-    "print_bytes",
     "print_parts",
-    "readers_may_leave",
-    "refuse_another",
-    "scores",
     "table",
-    "unoccupied",
     "write_combinations",
     "write_labels",
 ]
 
-
-@contextmanager
-def readers_may_leave() -> Iterator[None]:
-    """Let the work go on where nobody reads what is printed, from the start or any more."""
-    with redirect_stdout(_unfailing(sys.stdout)), redirect_stderr(_unfailing(sys.stderr)):
-        try:
-            yield
-        finally:
-            sys.stdout.flush()
-
-
-def print_bytes(content: bytes) -> None:
-    """Write text in UTF-8 to standard output as it is, whichever encoding that has."""
-    sys.stdout.flush()
-    binary = getattr(sys.stdout, "buffer", None)
-    if binary is None:  # it takes text only, as that of a notebook
-        sys.stdout.write(content.decode())
-        sys.stdout.flush()
-        return
-    binary.write(content)
-    binary.flush()
-
-
-def _unfailing(stream: TextIO | None) -> TextIO:
-    if stream is None:  # closed by the caller, who wants to hear of nothing
-        stream = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115 - to the end
-    return cast(TextIO, _Unfailing(stream))
-
-
-class _Unfailing:
-    """A stream that takes what is written also when its reader has left."""
-
-    def __init__(self, stream: Any) -> None:
-        self._stream = stream
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-    @property
-    def buffer(self) -> _Unfailing:
-        return _Unfailing(self._stream.buffer)
-
-    def write(self, content: str | bytes) -> int:
-        with self._to_nowhere_once_unread():
-            self._stream.write(self._writable(content) if isinstance(content, str) else content)
-        return len(content)
-
-    def _writable(self, text: str) -> str:
-        """Return text with what the stream's encoding lacks written out, as in error messages."""
-        encoding = getattr(self._stream, "encoding", None) or "utf-8"
-        return text.encode(encoding, errors="backslashreplace").decode(encoding)
-
-    def flush(self) -> None:
-        with self._to_nowhere_once_unread():
-            self._stream.flush()
-
-    @contextmanager
-    def _to_nowhere_once_unread(self) -> Iterator[None]:
-        try:
-            yield
-        except BrokenPipeError:
-            # what is buffered is written once more, at the latest when the process ends
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
-
-
 STDOUT = Path("-")
-_PRINTABLE = ("--out", "--explain")  # of text, which standard output may take
-REPORT_MARK = b'<meta name="generator" content="manyview">'
-_BEGINNING = 4096  # bytes of a file, among which it says what it is
+SCORES = {"acc": "ACC", "nmi_geometric": "NMI (geometric)", "ari": "ARI"}
+
+Labels = npt.NDArray[np.integer[Any]]
 
 
 def check_targets(
     sources: Iterable[tuple[str, Path]],
     targets: Mapping[str, Path | None],
     *,
-    written: Sequence[str],
+    new: Sequence[str],
     force: bool,
 ) -> None:
-    """Raise unless all results can be written, before any time is spent on making them.
+    """Raise unless all output files can be written, before time is spent on computing them.
 
-    Parameters
-    ----------
-    sources : iterable of tuple of str and Path
-        What they are made from, which they must not replace, and what to call it.
-    targets : mapping of str to Path or None
-        Where they are to go, by option; None for those that are not wanted.
-    written : sequence of str
-        Options whose files are made anew, so that older ones are in the way.
-    force : bool
-        Whether a file may be replaced.
+    `sources` are the input files, each with the word for it, which must not be replaced. `targets`
+    are the output files by option, and `new` the options whose files must not exist unless `force`.
     """
     given = {option: path for option, path in targets.items() if path is not None}
-    printed = [option for option in _PRINTABLE if given.get(option) == STDOUT]
+    printed = [option for option in ("--out", "--explain") if given.get(option) == STDOUT]
     if len(printed) > 1:
         raise ValueError(f"{' and '.join(printed)} are both standard output; expected one of them")
     if printed and sys.__stdout__ is None:
@@ -167,85 +84,82 @@ def check_targets(
             raise ValueError(
                 f"{option} would be written among the views in {source}; give another {option}"
             )
-    for option, place in files.items():
-        if option in written and place.exists() and not force:
+    for option in new:
+        if option in files and files[option].exists() and not force:
             raise FileExistsError(
-                f"{given[option]} exists; give another {option}, or --force to replace it"
+                f"{given[option]} exists; pass --force to replace it, or give another {option}"
             )
 
 
 def check_target(path: Path, option: str) -> Path:
-    """Return the place of a file that an option names; raise unless it can be written there."""
+    """Return the resolved path of an output file; raise unless it can be written."""
     if path == STDOUT:
         raise ValueError(f"{option} - is standard output; expected the name of a file")
     try:
         place = file_place(path)
     except OSError as error:
         raise OSError(f"{option}: {error}") from error
-    _check_folder(place.parent)
+    try:
+        # permissions are not enough: a file system may be read-only or full
+        with tempfile.TemporaryFile(dir=place.parent):
+            pass
+    except OSError as error:
+        raise PermissionError(
+            f"{option}: cannot write in folder {place.parent}: {error.strerror}"
+        ) from error
     return place
 
 
-def unoccupied(path: Path, *, force: bool) -> Path:
-    """Return where a result goes: beside `path`, where a file came to be there meanwhile."""
-    if force or path == STDOUT or not path.exists():
-        return path
-    beside = next(
-        other
-        for number in count(2)
-        if not (other := path.with_name(f"{path.stem}-{number}{path.suffix}")).exists()
-    )
-    warn_user(f"{path} was made by another program meanwhile: written to {beside} instead")
-    return beside
+def check_replaceable_report(path: Path) -> None:
+    """Raise if a file exists that is not a report."""
+    check_replaceable(path, b'<meta name="generator" content="manyview">', "a report")
 
 
-def refuse_another(path: Path | None, mark: bytes, what: str) -> None:
-    """Refuse to replace a file that does not begin as what is written there."""
-    if path is None or not path.exists():
+def check_replaceable(path: Path, mark: bytes, kind: str) -> None:
+    """Raise if a file exists that does not have the mark of its kind near its beginning."""
+    if not path.exists():
         return
     with path.open("rb") as file:
-        beginning = file.read(_BEGINNING)
+        beginning = file.read(4096)
     if beginning and mark not in beginning:
-        raise ValueError(f"{path} exists and is not {what}; give another file")
+        raise ValueError(f"{path} exists and is not {kind}; give another file")
 
 
-def _check_folder(folder: Path) -> None:
-    """Raise unless files can be written in a folder."""
-    try:
-        # permissions do not tell all: a file system may be read-only, or full
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError as error:
-        raise PermissionError(f"cannot write in folder {folder}: {error.strerror}") from error
+def free_path(path: Path, *, force: bool) -> Path:
+    """Return `path`, or a similar one if a file appeared there during the computation."""
+    if force or path == STDOUT or not path.exists():
+        return path
+    similar = (path.with_name(f"{path.stem}-{number}{path.suffix}") for number in count(2))
+    free = next(other for other in similar if not other.exists())
+    warn_user(f"another program wrote {path} in the meantime; the output is in {free}")
+    return free
 
 
-def write_labels(
-    path: Path, labels: npt.NDArray[np.integer[Any]], ids: npt.NDArray[np.str_] | None = None
-) -> None:
-    """Write the cluster of each sample, by its id or number, as CSV; ``-`` is standard output."""
+def write_labels(path: Path, labels: Labels, ids: npt.NDArray[np.str_] | None = None) -> None:
+    """Write the cluster of each sample as CSV; ``-`` is standard output."""
     names: Iterable[int | str] = range(labels.size) if ids is None else ids.tolist()
-    _write(path, ("sample", "cluster"), zip(names, labels.tolist(), strict=True))
+    _write_csv(path, ("sample", "cluster"), zip(names, labels.tolist(), strict=True))
 
 
 def write_combinations(path: Path, found: Sequence[Combination], order: int) -> None:
-    """Write what speaks for each cluster as CSV, one combination per line; ``-`` for stdout.
+    """Write the features that characterise each cluster as CSV, one combination per line.
 
-    There are columns for `order` features, of which single ones leave the last empty.
+    There are columns for `order` features; smaller combinations leave the last ones empty.
     """
     columns = (f"{what}_{at}" for at in range(1, order + 1) for what in ("view", "feature"))
     rows = ((entry.cluster, f"{entry.weight:.6g}", *chain(*entry.features)) for entry in found)
     padded = ((*row, *[""] * (2 + 2 * order - len(row))) for row in rows)
-    _write(path, ("cluster", "weight", *columns), padded)
+    _write_csv(path, ("cluster", "weight", *columns), padded)
 
 
-def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
+def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     lines: list[str] = []
-    # what ends a line is quoted: either character may, where the file is read
+    # With this terminator, the writer quotes both \r and \n within names.
     writer = csv.writer(SimpleNamespace(write=lines.append), lineterminator="\r\n")
     writer.writerow(columns)
     writer.writerows(rows)
     text = "".join(line.removesuffix("\r\n") + "\n" for line in lines)
-    content = text.encode(errors="replace")  # a name may hold half a character
+    content = text.encode(errors="replace")  # a name may hold a lone surrogate
     if path == STDOUT:
         print_bytes(content)
         return
@@ -253,54 +167,16 @@ def _write(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) ->
         file.write(content)
 
 
-SCORES = ("ACC", "NMI (geometric)", "ARI")
-_SHOWN_SIZES = 20
-
-Labels = npt.NDArray[np.integer[Any]]
-
-
-def new_console(*, stderr: bool = False) -> Console:
-    """Return a console that takes names from files as they are, with no markup in them."""
-    return Console(stderr=stderr, markup=False, emoji=False, highlight=False)
-
-
-def plus_minus() -> str:
-    """Return the sign, or two where standard output cannot write it."""
-    try:
-        "±".encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return "+-"
-    return "±"
-
-
 def print_parts(console: Console, *parts: str | Table) -> None:
-    """Print the parts of a result with a blank line before each but the first."""
+    """Print texts and tables with blank lines between them."""
     for at, part in enumerate(parts):
         if at:
             console.print()
         console.print(part)
 
 
-def described(name: str, views: Views) -> str:
-    """Say in a line what a data set holds."""
-    plural = "s" if len(views) > 1 else ""
-    names = ", ".join(views.names)
-    return f"{name}: {views.n_samples} samples in {len(views)} view{plural}: {names}"
-
-
-def scores(y: npt.ArrayLike, labels: Labels) -> list[str]:
-    """Return the figures named in ``SCORES``."""
-    found = score_all(y, labels)
-    return [f"{found[key]:.3f}" for key in ("acc", "nmi_geometric", "ari")]
-
-
-def objective_span(model: MMC) -> str:
-    """Return the objective after the first and the last sweep."""
-    return f"{model.objective_[0]:.4g} to {model.objective_[-1]:.4g}"
-
-
 def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
-    """Return a table of names on the left and figures to the right of them."""
+    """Return a table with names on the left and right-aligned numbers."""
     made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False)
     for at, column in enumerate(columns):
         made.add_column(column, justify="right" if at else "left", overflow="fold")
@@ -310,7 +186,7 @@ def table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> Table:
 
 
 def facts(rows: Iterable[tuple[str, str]]) -> Table:
-    """Return a table of names and what there is to say of each."""
+    """Return a table of names and values, without a heading."""
     made = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0))
     made.add_column(style="bold", no_wrap=True)
     made.add_column(overflow="fold")
@@ -319,37 +195,45 @@ def facts(rows: Iterable[tuple[str, str]]) -> Table:
     return made
 
 
+def data_line(name: str, views: Views) -> str:
+    """Return one line about a data set."""
+    plural = "s" if len(views) > 1 else ""
+    names = ", ".join(views.names)
+    return f"{name}: {views.n_samples} samples in {len(views)} view{plural}: {names}"
+
+
+def objective_span(model: MMC) -> str:
+    """Return the objective after the first and the last iteration."""
+    return f"{model.objective_[0]:.4g} to {model.objective_[-1]:.4g}"
+
+
 def kept_features(model: MMC) -> Table:
-    """Return a table of how many features of each view take part in the model."""
+    """Return a table of the number of features that each view has and the model uses."""
     kept = [int(np.any(factor[:-1], axis=1).sum()) for factor in model.view_factors_]
     rows = zip(model.view_names_, model.n_features_in_, kept, strict=True)
     return table(
-        ("view", "features", "kept"), ((name, str(of), str(count)) for name, of, count in rows)
+        ("view", "features", "kept"), ((name, str(of), str(used)) for name, of, used in rows)
     )
 
 
-def cluster_sizes(labels: Labels, n_clusters: int) -> str:
-    """Return how many samples each cluster has, or the range where there are many."""
-    sizes = np.bincount(labels, minlength=n_clusters)
-    if n_clusters > _SHOWN_SIZES:
-        return f"{n_clusters} ({sizes.min()} to {sizes.max()} samples)"
-    return f"{n_clusters} ({', '.join(map(str, sizes))} samples)"
-
-
-def about_labels(
-    labels: Labels, n_clusters: int, y: npt.ArrayLike | None
+def label_facts(
+    labels: Labels, n_clusters: int, y: npt.ArrayLike | None, *, max_sizes: int = 20
 ) -> Iterator[tuple[str, str]]:
-    """Yield what there is to say of the clusters of samples, whose classes may be known."""
+    """Yield facts about labels: cluster sizes, or their range for many clusters, and scores."""
+    sizes = np.bincount(labels, minlength=n_clusters)
+    shown = ", ".join(map(str, sizes))
+    if n_clusters > max_sizes:
+        shown = f"{sizes.min()} to {sizes.max()}"
     yield "samples", str(len(labels))
-    yield "clusters", cluster_sizes(labels, n_clusters)
+    yield "clusters", f"{n_clusters} ({shown} samples)"
     if y is not None:
-        figures = zip(SCORES, scores(y, labels), strict=True)
-        told = ", ".join(f"{name} {figure}" for name, figure in figures)
-        yield "classes", f"{told} (scored only: they take no part in the clusters)"
+        found = score_all(y, labels)
+        scores = ", ".join(f"{name} {found[key]:.3f}" for key, name in SCORES.items())
+        yield "scores", f"{scores} (the known classes are used for scoring only)"
 
 
-def about_files(written: Mapping[str, Path | None]) -> Iterator[tuple[str, str]]:
-    """Yield where what was written is, by its name; None for what was not wanted."""
+def file_facts(written: Mapping[str, Path | None]) -> Iterator[tuple[str, str]]:
+    """Yield the path of each file that was written."""
     for name, path in written.items():
         if path is not None:
             yield name, "standard output" if path == STDOUT else str(path)

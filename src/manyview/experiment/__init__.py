@@ -3,12 +3,7 @@
 from manyview.experiment.methods import METHODS, PUBLISHED, REFERENCES, Method, method_named
 from manyview.experiment.protocol import compare
 from manyview.experiment.results import ResultsFile, Run, read_runs
-from manyview.experiment.significance import (
-    Difference,
-    Ranking,
-    paired_differences,
-    rank_methods,
-)
+from manyview.experiment.significance import Difference, Ranking, paired_differences, rank_methods
 from manyview.experiment.summary import Row, summarise
 from manyview.experiment.workers import Limits, Listener, Task
 

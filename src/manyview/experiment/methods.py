@@ -1,10 +1,4 @@
-"""The methods that can be compared, and their published scores.
-
-The table of the paper: He et al., ICDM 2018, ACC and NMI as fractions.
-
-Its normaliser of NMI, its preprocessing and its number of k-means restarts are not stated; its
-baselines are tuned as their papers say, with labels.
-"""
+"""The methods that can be compared, and their published scores."""
 
 from __future__ import annotations
 
@@ -21,52 +15,6 @@ from manyview.baselines.references import KMeansBeside, MiniBatchBeside, Spectra
 __all__ = ["METHODS", "PUBLISHED", "REFERENCES", "Method", "method_named", "published_for"]
 
 
-_SAMPLES = {"fox": 1523, "cnn": 2107, "3sources": 169}
-
-PUBLISHED: dict[tuple[str, str], tuple[float, float]] = {
-    (method, data): (acc / 100, nmi / 100)
-    for method, figures in {
-        "SEC": ((43.73, 8.87), (25.15, 4.62), (47.13, 20.43)),
-        "CoRegSC": ((54.74, 24.37), (27.66, 7.73), (56.05, 52.44)),
-        "AMGL": ((42.03, 3.52), (23.46, 2.99), (37.57, 11.13)),
-        "RMKMC": ((61.92, 31.51), (21.16, 2.47), (44.47, 26.04)),
-        "MultiNMF": ((76.93, 67.10), (40.14, 29.67), (50.78, 46.21)),
-        "KCTD": ((46.24, 20.79), (27.56, 8.95), (41.93, 34.68)),
-        "SCMV3DT": ((74.73, 58.90), (32.32, 26.23), (56.70, 47.36)),
-        "MMC-F": ((71.15, 52.77), (56.60, 43.92), (51.86, 31.14)),
-        "MMC": ((79.62, 71.39), (57.88, 47.30), (60.58, 52.83)),
-    }.items()
-    for data, (acc, nmi) in zip(("fox", "cnn", "3sources"), figures, strict=True)
-}
-
-
-def published_for(method: str, data: str, n_samples: int = 0) -> tuple[float, float] | None:
-    """Return ACC and NMI of the paper, or None where it has none.
-
-    Parameters
-    ----------
-    method, data : str
-        Names.
-    n_samples : int
-        Of the data, which may have the name of one of the paper's sets and be another; 0 where it
-        is not known.
-
-    Returns
-    -------
-    tuple of float, or None
-
-    Examples
-    --------
-    >>> published_for("MMC", "fox", 1523)
-    (0.7962, 0.7139)
-    >>> published_for("MMC", "fox", 40) is None
-    True
-    """
-    if n_samples and n_samples != _SAMPLES.get(data):
-        return None
-    return PUBLISHED.get((method, data))
-
-
 @dataclass(frozen=True)
 class Method:
     """A method under comparison.
@@ -75,12 +23,12 @@ class Method:
     ----------
     name : str
     make : callable
-        The estimator's class: called with ``n_clusters``, ``random_state`` and the parameters, it
-        returns what has ``fit(views)`` and, after it, ``labels_``.
+        Class of the estimator. It is called with ``n_clusters``, ``random_state`` and the
+        parameters, and its instances have ``fit(views)`` and ``labels_``.
     defaults : mapping
-        Parameters beside the estimator's own defaults.
+        Parameters that differ from the estimator's own defaults.
     grid : tuple of mapping
-        The settings among which the method's paper chooses; empty where there is no choice.
+        Settings to choose from when the method is tuned; empty if it is never tuned.
     """
 
     name: str
@@ -90,7 +38,7 @@ class Method:
 
     @property
     def default_preprocessing(self) -> str | None:
-        """How the estimator scales the views by itself."""
+        """The scaling of the views that the estimator applies by default."""
         if "normalize" in self.defaults:
             given: str | None = self.defaults["normalize"]
             return given
@@ -99,11 +47,12 @@ class Method:
 
     @property
     def shares_fit(self) -> bool:
-        """Whether one fit serves all seeds."""
+        """True if one fit yields the labels of all seeds."""
         return hasattr(self.make, "relabelled")
 
 
 def _grid(**choices: tuple[Any, ...]) -> tuple[dict[str, Any], ...]:
+    """Return all combinations of the given parameter values."""
     return tuple(dict(zip(choices, values, strict=True)) for values in product(*choices.values()))
 
 
@@ -111,6 +60,7 @@ _SEVEN = (1e-10, 1e-7, 1e-4, 1e-1, 1e2, 1e5, 1e8)
 
 _PAPER_GRID = _grid(rank=(10, 20, 30, 40, 50), gamma=(0.01,))
 
+# The methods of the paper's table, with the grids of their papers.
 METHODS: dict[str, Method] = {
     method.name: method
     for method in (
@@ -120,7 +70,7 @@ METHODS: dict[str, Method] = {
         Method(
             "RMKMC", RMKMC, grid=_grid(exponent=tuple(10 ** (0.1 + 0.2 * i) for i in range(10)))
         ),
-        # image features of the news sets are partly negative; the paper does not say what it did
+        # Some image features of the news sets are negative, which MultiNMF does not allow.
         Method(
             "MultiNMF",
             MultiNMF,
@@ -138,7 +88,7 @@ METHODS: dict[str, Method] = {
     )
 }
 
-
+# Common clustering methods applied to the concatenated views.
 REFERENCES: dict[str, Method] = {
     method.name: method
     for method in (
@@ -147,7 +97,6 @@ REFERENCES: dict[str, Method] = {
         Method("spectral", SpectralBeside),
     )
 }
-"""What anyone would try first, on the views side by side: not in the paper."""
 
 
 def method_named(name: str) -> Method:
@@ -156,7 +105,7 @@ def method_named(name: str) -> Method:
     Parameters
     ----------
     name : str
-        One of ``METHODS`` or ``REFERENCES``; capitals do not matter.
+        A name in ``METHODS`` or ``REFERENCES``, in upper or lower case.
 
     Returns
     -------
@@ -165,7 +114,7 @@ def method_named(name: str) -> Method:
     Raises
     ------
     ValueError
-        For an unknown name; lists the known ones and the nearest.
+        If no method has this name.
 
     Examples
     --------
@@ -179,3 +128,40 @@ def method_named(name: str) -> Method:
     hint = f"; did you mean {known[near[0]].name}?" if near else "."
     names = ", ".join(method.name for method in known.values())
     raise ValueError(f"no method {name!r}{hint} The methods are {names}")
+
+
+# ACC and NMI in per cent on fox, cnn and 3sources (He et al., ICDM 2018). The paper tunes its
+# baselines with labels and does not state its NMI normaliser, its preprocessing or its number of
+# k-means restarts.
+PUBLISHED: dict[tuple[str, str], tuple[float, float]] = {
+    (method, data): (acc / 100, nmi / 100)
+    for method, figures in {
+        "SEC": ((43.73, 8.87), (25.15, 4.62), (47.13, 20.43)),
+        "CoRegSC": ((54.74, 24.37), (27.66, 7.73), (56.05, 52.44)),
+        "AMGL": ((42.03, 3.52), (23.46, 2.99), (37.57, 11.13)),
+        "RMKMC": ((61.92, 31.51), (21.16, 2.47), (44.47, 26.04)),
+        "MultiNMF": ((76.93, 67.10), (40.14, 29.67), (50.78, 46.21)),
+        "KCTD": ((46.24, 20.79), (27.56, 8.95), (41.93, 34.68)),
+        "SCMV3DT": ((74.73, 58.90), (32.32, 26.23), (56.70, 47.36)),
+        "MMC-F": ((71.15, 52.77), (56.60, 43.92), (51.86, 31.14)),
+        "MMC": ((79.62, 71.39), (57.88, 47.30), (60.58, 52.83)),
+    }.items()
+    for data, (acc, nmi) in zip(("fox", "cnn", "3sources"), figures, strict=True)
+}
+
+_SAMPLES = {"fox": 1523, "cnn": 2107, "3sources": 169}
+
+
+def published_for(method: str, data: str, n_samples: int = 0) -> tuple[float, float] | None:
+    """Return ACC and NMI of the paper, or None if it has none for this method and data.
+
+    A data set with another number of samples is not the paper's; 0 skips this check.
+
+    >>> published_for("MMC", "fox", 1523)
+    (0.7962, 0.7139)
+    >>> published_for("MMC", "fox", 40) is None
+    True
+    """
+    if n_samples and n_samples != _SAMPLES.get(data):
+        return None
+    return PUBLISHED.get((method, data))

@@ -1,4 +1,4 @@
-"""Whether one method is better than another: ranks over data sets, and paired differences."""
+"""Significance of differences between methods: ranks over data sets, and paired differences."""
 
 from __future__ import annotations
 
@@ -12,29 +12,28 @@ from manyview._typing import Floats
 from manyview.experiment.results import Run, settings_key
 from manyview.experiment.summary import Row, as_rows
 
-__all__ = ["Difference", "Ranking", "critical_difference", "paired_differences", "rank_methods"]
+__all__ = ["Difference", "Ranking", "paired_differences", "rank_methods"]
 
-
-_DIGITS = 9  # of a score; what is beyond is rounding, and tells no method from another
+_DIGITS = 9  # scores that agree to so many digits are equal
 
 
 @dataclass(frozen=True)
 class Ranking:
-    """How methods rank over data sets.
+    """Ranks of methods over data sets.
 
     Attributes
     ----------
     score : str
-        By which they are ranked.
+        The score by which they are ranked.
     data : tuple of str
-        The sets that every one of the methods was run on.
+        The data sets on which all methods were run.
     ranks : dict of str to float
-        Mean rank of each method, 1 for the best, best first.
+        Mean rank of each method, best first; 1 is the best rank.
     p_value : float
-        That all methods are equal, by Friedman's test; NaN for fewer than three methods or two
-        sets.
+        p-value of Friedman's test that all methods are equal; NaN for fewer than three methods or
+        two data sets.
     critical_difference : float
-        Mean ranks closer than this are not significantly different, by Nemenyi's test at 5 %.
+        Mean ranks that are closer are not significantly different, by Nemenyi's test at 5 %.
     """
 
     score: str
@@ -46,18 +45,18 @@ class Ranking:
 
 @dataclass(frozen=True)
 class Difference:
-    """How far a method lies above another, over data sets and seeds.
+    """The advantage of a method over another, over data sets and seeds.
 
     Attributes
     ----------
     method, other : str
-        The first less the second.
+        The difference is the score of `method` minus that of `other`.
     mean : float
         Mean over data sets of the differences of their means over seeds.
     low, high : float
         Bounds of the bootstrap interval.
     wins, n_sets : int
-        In how many of how many sets the first has the larger mean.
+        Number of data sets on which `method` has the larger mean, and number of all data sets.
     """
 
     method: str
@@ -70,17 +69,17 @@ class Difference:
 
 
 def rank_methods(rows: Sequence[Row] | Sequence[Run], score: str = "nmi_geometric") -> Ranking:
-    """Rank methods over the data sets that all of them were run on.
+    """Rank methods over the data sets on which all of them were run.
 
-    One that ended without labels, refused for memory or stopped at a limit, ranks last there.
+    A method that ended without labels, for example at a limit, ranks last on that data set.
 
     Parameters
     ----------
     rows : sequence of Row or of Run
-        As :func:`manyview.experiment.summarise` or :func:`manyview.experiment.compare` returns:
-        one row per method and data set, or runs that make such, all of one protocol.
+        Result of :func:`manyview.experiment.summarise` or :func:`manyview.experiment.compare`: one
+        row per method and data set, all of one protocol.
     score : str
-        By which to rank.
+        The score by which to rank.
 
     Returns
     -------
@@ -89,9 +88,14 @@ def rank_methods(rows: Sequence[Row] | Sequence[Run], score: str = "nmi_geometri
     Raises
     ------
     TypeError
-        For what is neither rows nor runs.
+        For anything but rows or runs.
     ValueError
-        If rows are of several protocols or lack the score, or all methods were run on no data set.
+        If there are several protocols, the score is missing, or no data set was run with all
+        methods.
+
+    References
+    ----------
+    J. Demsar. Statistical Comparisons of Classifiers over Multiple Data Sets. JMLR 2006.
 
     Examples
     --------
@@ -106,7 +110,7 @@ def rank_methods(rows: Sequence[Row] | Sequence[Run], score: str = "nmi_geometri
     {'MMC': 1.0, 'SEC': 2.0}
     """
     table = as_rows(rows)
-    _check_one_protocol(table)
+    _check_comparable(table)
     _check_score((row.mean for row in table), score)
     methods = list(dict.fromkeys(row.method for row in table))
     cells = {
@@ -134,25 +138,8 @@ def rank_methods(rows: Sequence[Row] | Sequence[Run], score: str = "nmi_geometri
 
 
 def critical_difference(n_methods: int, n_sets: int, level: float = 0.05) -> float:
-    """Return how far apart mean ranks are that differ significantly, by Nemenyi's test.
+    """Return the smallest significant difference of mean ranks, by Nemenyi's test.
 
-    Parameters
-    ----------
-    n_methods, n_sets : int
-        How many are compared, on how many data sets.
-    level : float
-        Of significance.
-
-    Returns
-    -------
-    float
-
-    References
-    ----------
-    J. Demsar. Statistical Comparisons of Classifiers over Multiple Data Sets. JMLR 2006.
-
-    Examples
-    --------
     >>> round(critical_difference(4, 14), 2)
     1.25
     """
@@ -174,30 +161,29 @@ def paired_differences(
     Parameters
     ----------
     runs : sequence of Run
-        As :func:`manyview.experiment.compare` returns, all of one protocol. Rows do not do: they
-        hold means over seeds.
+        Result of :func:`manyview.experiment.compare`, all of one protocol.
     method : str
-        The one that the others are compared with.
+        The method with which the others are compared.
     score : str
-        What is compared.
+        The score that is compared.
     level : float
-        Share of resamples outside the interval.
+        Fraction of resamples outside the interval.
     n_resamples : int
-        Of the bootstrap, which draws data sets and, in each, seeds.
+        Number of bootstrap resamples, which draw data sets and seeds within each.
     seed : int
-        Of the bootstrap.
+        Seed of the bootstrap.
 
     Returns
     -------
     list of Difference
-        In the order in which the others appear; those that share no run with it are left out.
+        In the order of the other methods; those without a common run are omitted.
 
     Raises
     ------
     TypeError
-        For what is no run.
+        For anything but runs.
     ValueError
-        If runs are of several protocols or lack the score, or none is of the method.
+        If there are several protocols, the score is missing, or there are no runs of the method.
 
     Examples
     --------
@@ -212,37 +198,33 @@ def paired_differences(
     >>> found.other, found.mean, found.low, found.wins
     ('SEC', 0.25, 0.25, 2)
     """
-    _check_runs(runs)
-    _check_one_protocol(runs)
+    for item in runs:
+        if not isinstance(item, Run):
+            raise TypeError(
+                f"runs holds a {type(item).__name__}; expected Run, because differences are paired "
+                "by seed"
+            )
+    _check_comparable(runs)
     _check_score((run.scores for run in runs), score)
     rng = np.random.default_rng(seed)
     names = list(dict.fromkeys(run.method for run in runs))
     if method not in names:
-        raise ValueError(f"no runs of {method!r}; there are {', '.join(names)}")
+        raise ValueError(f"there are no runs of {method!r}; expected one of {', '.join(names)}")
     found = []
     for other in names:
         gaps = [] if other == method else _gaps(runs, method, other, score)
         if not gaps:
             continue
         means = np.array([gap.mean() for gap in gaps])
-        resampled = _resampled(gaps, n_resamples, rng)
+        resampled = _resampled_means(gaps, n_resamples, rng)
         low, high = np.quantile(resampled, [level / 2, 1 - level / 2])
-        found.append(
-            Difference(
-                method,
-                other,
-                float(means.mean()),
-                float(low),
-                float(high),
-                int((means > 0).sum()),
-                len(gaps),
-            )
-        )
+        mean, wins = float(means.mean()), int((means > 0).sum())
+        found.append(Difference(method, other, mean, float(low), float(high), wins, len(gaps)))
     return found
 
 
 def _gaps(runs: Sequence[Run], method: str, other: str, score: str) -> list[Floats]:
-    """Differences seed by seed, an array for each data set that has any."""
+    """Return the differences for each seed, one array per data set."""
     scores = {(run.method, run.data, run.seed): run.scores[score] for run in runs if run.scores}
     gaps = []
     for data in dict.fromkeys(run.data for run in runs):
@@ -257,8 +239,8 @@ def _gaps(runs: Sequence[Run], method: str, other: str, score: str) -> list[Floa
     return gaps
 
 
-def _resampled(gaps: Sequence[Floats], count: int, rng: np.random.Generator) -> Floats:
-    """Means over as many sets as there are, drawn, each time with seeds drawn anew."""
+def _resampled_means(gaps: Sequence[Floats], count: int, rng: np.random.Generator) -> Floats:
+    """Return means over data sets drawn with replacement, each with its seeds drawn again."""
     total = np.zeros(count)
     for _ in gaps:
         drawn = rng.integers(len(gaps), size=count)
@@ -268,29 +250,21 @@ def _resampled(gaps: Sequence[Floats], count: int, rng: np.random.Generator) -> 
     return total / len(gaps)
 
 
-def _check_runs(runs: Sequence[Run]) -> None:
-    strange = [item for item in runs if not isinstance(item, Run)]
-    if strange:
-        raise TypeError(
-            f"runs holds a {type(strange[0]).__name__}; expected Run, as compare returns: "
-            "differences are paired by seed, and a Row holds means over seeds only"
-        )
-
-
 def _check_score(found: Iterable[Mapping[str, float]], score: str) -> None:
     for scores in found:
         if scores and score not in scores:
-            raise ValueError(f"score={score!r}; a run has {', '.join(scores)}")
+            raise ValueError(f"score={score!r}; expected one of {', '.join(scores)}")
 
 
-def _check_one_protocol(items: Sequence[Row] | Sequence[Run]) -> None:
+def _check_comparable(items: Sequence[Row] | Sequence[Run]) -> None:
+    """Raise unless all are of one protocol, and each method on a data set has one setting."""
     if not items:
         raise ValueError("there are no runs to compare")
     if len({item.protocol for item in items}) > 1:
-        raise ValueError("default and tuned runs are not compared with each other")
+        raise ValueError("the runs are of several protocols; expected default or tuned runs only")
     kinds = {(i.method, i.data, i.preprocessing, settings_key(i.params)) for i in items}
     if len(kinds) > len({(method, data) for method, data, *_ in kinds}):
         raise ValueError(
-            "runs of one method on one set differ in their preprocessing or parameters: compare "
-            "one at a time"
+            "runs of one method on one data set differ in preprocessing or params; expected one "
+            "setting of each method"
         )

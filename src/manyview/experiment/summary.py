@@ -1,4 +1,4 @@
-"""Means, tables and captions of a comparison."""
+"""Means over seeds, and the tables of a comparison."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ __all__ = ["Row", "as_csv", "as_markdown", "as_rows", "summarise"]
 
 @dataclass(frozen=True)
 class Row:
-    """Means and standard deviations over seeds, beside what the paper printed.
+    """Means and standard deviations over seeds, with the published scores.
 
     Attributes
     ----------
@@ -28,19 +28,19 @@ class Row:
     protocol : {"default", "tuned", "selection"}
         Whether labels chose the parameters.
     preprocessing : str
-        How the views were scaled.
+        Scaling of the views.
     params : mapping
-        Parameters beside the estimator's own defaults.
+        Parameters that differ from the estimator's own defaults.
     n_runs : int
-        Runs that ended with labels.
+        Number of runs that ended with labels.
     mean, std : dict of str to float
-        Of every score, over these runs: what they deviate by, and not what more of them might.
+        Mean and standard deviation of every score over these runs.
     seconds, cpu_seconds, peak_bytes, n_iter : float
-        Means over runs.
+        Means over these runs; NaN if there are none.
     published : tuple of float, or None
         ACC and NMI of the paper.
     errors : tuple of str
-        What the runs without labels said.
+        The reasons of the runs without labels.
 
     Examples
     --------
@@ -69,27 +69,28 @@ class Row:
 
     @property
     def tuned(self) -> bool:
-        """Whether labels chose the parameters."""
+        """True if labels chose the parameters."""
         return self.protocol == "tuned"
 
     @property
     def title(self) -> str:
-        """The method, and whether labels tuned it."""
+        """The method, and whether it was tuned with labels."""
         return f"{self.method}, tuned with labels" if self.tuned else self.method
 
 
 def summarise(runs: Sequence[Run]) -> list[Row]:
-    """Gather runs that differ by their seed only.
+    """Summarise runs that differ only in their seed.
 
     Parameters
     ----------
     runs : sequence of Run
-        As :func:`manyview.experiment.compare` or :func:`manyview.experiment.read_runs` returns.
+        Result of :func:`manyview.experiment.compare` or :func:`manyview.experiment.read_runs`.
 
     Returns
     -------
     list of Row
-        One for each method with its parameters, data set and protocol, in the order of the runs.
+        One row for each method with its parameters, data set and protocol, in the order of the
+        runs.
 
     Examples
     --------
@@ -104,42 +105,15 @@ def summarise(runs: Sequence[Run]) -> list[Row]:
     """
     groups: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
-        key = run.method, run.data, run.protocol, run.preprocessing, run.key.settings
+        key = run.method, run.data, run.protocol, run.preprocessing, settings_key(run.params)
         groups.setdefault(key, []).append(run)
     return [_row(group) for group in groups.values()]
-
-
-def as_rows(rows: Sequence[Row] | Sequence[Run]) -> list[Row]:
-    """Return rows as they are, and runs summarised.
-
-    Raises
-    ------
-    TypeError
-        For what is neither, or both mixed.
-
-    Examples
-    --------
-    >>> from manyview.experiment import Run
-    >>> runs = [Run("MMC", "news", seed, "default", {}, scores={"acc": 0.75}) for seed in (0, 1)]
-    >>> [(row.method, row.n_runs) for row in as_rows(runs)]
-    [('MMC', 2)]
-    """
-    given = list(rows)
-    runs = [run for run in given if isinstance(run, Run)]
-    table = [row for row in given if isinstance(row, Row)]
-    strange = [item for item in given if not isinstance(item, Run | Row)]
-    if strange:
-        raise TypeError(f"rows holds a {type(strange[0]).__name__}; expected Row or Run")
-    if runs and table:
-        raise TypeError("rows holds both Row and Run; expected one of them")
-    return table or summarise(runs)
 
 
 def _row(runs: list[Run]) -> Row:
     first = runs[0]
     done = [run for run in runs if run.scores]
-    names = list(done[0].scores) if done else []
-    values = {name: np.array([run.scores[name] for run in done]) for name in names}
+    scores = {name: [run.scores[name] for run in done] for name in (done[0].scores if done else ())}
     return Row(
         first.method,
         first.data,
@@ -147,12 +121,12 @@ def _row(runs: list[Run]) -> Row:
         first.preprocessing,
         dict(first.params),
         len(done),
-        {name: float(value.mean()) for name, value in values.items()},
-        {name: float(value.std()) for name, value in values.items()},
+        {name: float(np.mean(values)) for name, values in scores.items()},
+        {name: float(np.std(values)) for name, values in scores.items()},
         _mean([run.seconds for run in done]),
         _mean([run.cpu_seconds for run in done]),
-        _mean([float(run.peak_bytes) for run in done]),
-        _mean([float(run.n_iter) for run in done if run.n_iter is not None]),
+        _mean([run.peak_bytes for run in done]),
+        _mean([run.n_iter for run in done if run.n_iter is not None]),
         published_for(first.method, first.data, first.n_samples),
         tuple(dict.fromkeys(run.error for run in runs if run.error)),
     )
@@ -162,21 +136,24 @@ def _mean(values: Sequence[float]) -> float:
     return float(np.mean(values)) if values else float("nan")
 
 
+def as_rows(rows: Sequence[Row] | Sequence[Run]) -> list[Row]:
+    """Return rows unchanged, and runs summarised; raise TypeError for anything else."""
+    given = list(rows)
+    strange = [item for item in given if not isinstance(item, Run | Row)]
+    if strange:
+        raise TypeError(f"rows holds a {type(strange[0]).__name__}; expected Row or Run")
+    runs = [run for run in given if isinstance(run, Run)]
+    table = [row for row in given if isinstance(row, Row)]
+    if runs and table:
+        raise TypeError("rows holds both Row and Run; expected one of them")
+    return table or summarise(runs)
+
+
 _COST = ("seconds", "cpu_seconds", "peak_bytes", "n_iter")
 
 
 def as_csv(rows: Sequence[Row]) -> str:
-    """Return all that rows hold, one line per row.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-
-    Returns
-    -------
-    str
-        With a header; figures that are not there are empty.
-    """
+    """Return rows as CSV with a header; missing values are empty."""
     scores = list(dict.fromkeys(name for row in rows for name in row.mean))
     heads = ["data", "method", "protocol", "scaled", "params", "runs"]
     heads += [f"{name}_{kind}" for name in scores for kind in ("mean", "std")]
@@ -196,73 +173,50 @@ def as_csv(rows: Sequence[Row]) -> str:
     return text.getvalue()
 
 
-def as_markdown(rows: Sequence[Row]) -> str:
-    """Return the paper's table: methods down, data sets across, published figures in brackets.
-
-    ACC and NMI (geometric) are percentages, mean and standard deviation over seeds. The best of
-    ours is bold in each column, apart for the two protocols.
-
-    Parameters
-    ----------
-    rows : sequence of Row
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    ValueError
-        If two rows are of one method, scaling and protocol on one data set.
-    """
-    data = list(dict.fromkeys(row.data for row in rows))
-    lines = [
-        "| method | scaled |"
-        + "".join(f" {name} ACC | {name} NMI |" for name in map(_one_cell, data)),
-        "|---|---|" + "---:|" * (2 * len(data)),
-    ]
-    kinds: dict[tuple[str, str, str], list[Row]] = {}
-    for row in rows:
-        kinds.setdefault((row.method, row.protocol, row.preprocessing), []).append(row)
-    best = _best(rows)
-    for alike in kinds.values():
-        cells = []
-        for name in data:
-            found = [row for row in alike if row.data == name]
-            if len(found) > 1:
-                raise ValueError(
-                    f"two rows of {found[0].title} on {name!r} cannot be told apart; give one of "
-                    "them"
-                )
-            cells += _cells(found[0], best) if found else ["", ""]
-        first = alike[0]
-        lines.append(
-            f"| {_one_cell(first.title)} | {first.preprocessing} | " + " | ".join(cells) + " |"
-        )
-    return "\n".join(lines) + "\n"
-
-
 _SHOWN = ("acc", "nmi_geometric")
 
 
-def _best(rows: Sequence[Row]) -> dict[tuple[str, str, str], float]:
+def as_markdown(rows: Sequence[Row]) -> str:
+    """Return the paper's table in Markdown: one line per method, two columns per data set.
+
+    ACC and NMI are percentages, mean and standard deviation over seeds, with the published score in
+    brackets. The best score of each data set and protocol is bold. Two rows for the same cell raise
+    ValueError.
+    """
+    data = list(dict.fromkeys(row.data for row in rows))
     best: dict[tuple[str, str, str], float] = {}
+    lines: dict[tuple[str, str, str], dict[str, Row]] = {}
     for row in rows:
-        for score in _SHOWN:
-            if row.n_runs:
-                place = row.data, row.protocol, score
-                best[place] = max(best.get(place, 0.0), round(100 * row.mean[score], 1))
-    return best
+        line = lines.setdefault((row.method, row.protocol, row.preprocessing), {})
+        if row.data in line:
+            raise ValueError(
+                f"{row.title} has two rows on {row.data!r}; expected one for each data set, "
+                "protocol and preprocessing"
+            )
+        line[row.data] = row
+        for score in _SHOWN if row.n_runs else ():
+            place = row.data, row.protocol, score
+            best[place] = max(best.get(place, 0.0), round(100 * row.mean[score], 1))
+
+    heads = "".join(f" {name} ACC | {name} NMI |" for name in map(_escaped, data))
+    table = [f"| method | scaled |{heads}", "|---|---|" + "---:|" * (2 * len(data))]
+    for (_, _, preprocessing), line in lines.items():
+        title = next(iter(line.values())).title
+        cells = [_escaped(title), preprocessing]
+        for name in data:
+            cells += _cells(line[name], best) if name in line else ["", ""]
+        table.append(f"| {' | '.join(cells)} |")
+    return "\n".join(table) + "\n"
 
 
-def _cells(row: Row, best: dict[tuple[str, str, str], float]) -> list[str]:
+def _cells(row: Row, best: Mapping[tuple[str, str, str], float]) -> list[str]:
+    """Return ACC and NMI of a row, or the reason why there are none."""
     if not row.n_runs:
-        return [_one_cell(row.errors[0] if row.errors else "failed"), ""]
+        return [_escaped(row.errors[0] if row.errors else "failed"), ""]
     cells = []
     for at, score in enumerate(_SHOWN):
         mean = round(100 * row.mean[score], 1)
-        plus_minus = f"±{100 * row.std[score]:.1f}" if row.n_runs > 1 else ""
-        text = f"{mean:.1f}{plus_minus}"
+        text = f"{mean:.1f}" + (f"±{100 * row.std[score]:.1f}" if row.n_runs > 1 else "")
         if mean == best[row.data, row.protocol, score]:
             text = f"**{text}**"
         if row.published is not None:
@@ -271,6 +225,6 @@ def _cells(row: Row, best: dict[tuple[str, str, str], float]) -> list[str]:
     return cells
 
 
-def _one_cell(text: str) -> str:
-    """Return a text in which nothing ends the cell or the line of a table."""
+def _escaped(text: str) -> str:
+    """Return text that does not end a cell or line of a Markdown table."""
     return text.replace("|", "\\|").replace("\n", " ")

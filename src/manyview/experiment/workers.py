@@ -1,200 +1,40 @@
-"""Worker processes with limits on time and memory."""
+"""Tasks, and the worker processes that perform them within limits on time and memory."""
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
+import sys
 import threading
 import time
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-import psutil
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 from manyview.datasets import Dataset
 from manyview.exceptions import InterruptWarning
 from manyview.experiment.methods import Method
-from manyview.experiment.results import Ending, Protocol, Run, Usage, json_params, stopped_at
+from manyview.experiment.results import Outcome, Protocol, Run
 from manyview.metrics import score_all
 
-__all__ = [
-    "Limits",
-    "Listener",
-    "Task",
-    "Worker",
-    "handlers_held",
-    "interrupts_held",
-    "perform",
-    "perform_all",
-]
-
-
-@contextmanager
-def interrupts_held() -> Iterator[None]:
-    """Hold interrupts back, here while a process starts, and in that process for good."""
-    if not hasattr(signal, "pthread_sigmask"):
-        yield
-        return
-    resource_tracker.ensure_running()  # its start would let them through
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        with handlers_held():
-            yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
-@contextmanager
-def handlers_held() -> Iterator[None]:
-    """Put off what signals do here: other threads let them through, and this one acts on them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    received: list[int] = []
-    # interrupts last, as they may come while the others are put back; a handler that was not set
-    # from Python is None, and cannot be put back
-    held = [
-        (number, handler)
-        for number in (signal.SIGTERM, signal.SIGINT)
-        if (handler := signal.getsignal(number)) is not None
-    ]
-    for number, _ in held:
-        signal.signal(number, lambda came, frame: received.append(came))
-    try:
-        yield
-    finally:
-        for number, handler in held:
-            signal.signal(number, handler)
-        for came in received:
-            signal.raise_signal(came)
-
-
-_ROUNDING = 1e-5  # limits that were read from a message have six digits
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Limits of a run, beyond which it is stopped.
-
-    Attributes
-    ----------
-    seconds : float or None
-        Wall-clock time; None for any.
-    bytes : float or None
-        Memory of the process that does it; None for any.
-
-    Examples
-    --------
-    >>> Limits(seconds=5).exceeded(seconds=6.0, held=0).error
-    'stopped at the time limit of 5 s'
-    """
-
-    seconds: float | None = None
-    bytes: float | None = None
-
-    def exceeded(self, seconds: float, held: int) -> Ending | None:
-        """Return how a run that took so much must end, or None where it may go on.
-
-        Parameters
-        ----------
-        seconds : float
-            Wall-clock time that it took.
-        held : int
-            Bytes of memory that it holds.
-
-        Returns
-        -------
-        Ending or None
-        """
-        if self.seconds is not None and seconds > self.seconds:
-            return stopped_at("time_limit", self.seconds)
-        if self.bytes is not None and held > self.bytes:
-            return stopped_at("memory_limit", self.bytes)
-        return None
-
-    def would_differ(self, run: Run) -> bool:
-        """Whether a run might end otherwise if it were done within these limits, here.
-
-        Parameters
-        ----------
-        run : Run
-            That ended.
-
-        Returns
-        -------
-        bool
-        """
-        if run.limit is None:
-            # what failed on one machine may not on another, or once something is installed
-            return run.outcome == "machine"
-        limit = self.seconds if run.outcome == "time_limit" else self.bytes
-        return limit is None or limit > run.limit * (1.0 + _ROUNDING)
-
-
-class Listener:
-    """Is told how a comparison goes on, and does nothing with it: a base for those that do.
-
-    Examples
-    --------
-    >>> from manyview.datasets import make_views
-    >>> from manyview.experiment import REFERENCES, compare
-    >>> class Printer(Listener):
-    ...     def finished(self, run):
-    ...         print(f"{run.method}, seed {run.seed}: {run.outcome}")
-    >>> data = make_views(60, 3, (6, 5), random_state=0)
-    >>> runs = compare([REFERENCES["k-means"]], [data], repeats=2, listener=Printer())
-    k-means, seed 0: done
-    k-means, seed 1: done
-    """
-
-    def planned(self, total: int, known: int) -> None:
-        """Hear how much there is to do.
-
-        Parameters
-        ----------
-        total : int
-            Number of runs.
-        known : int
-            How many of them a results file held already.
-        """
-
-    def started(self, task: Task) -> None:
-        """Hear that a task is begun.
-
-        Parameters
-        ----------
-        task : Task
-            Its runs are told of as they end.
-        """
-
-    def finished(self, run: Run) -> None:
-        """Hear of a run that ended.
-
-        Parameters
-        ----------
-        run : Run
-            With its result, or the reason why it has none.
-        """
-
-
-_COST = ("seconds", "cpu_seconds", "peak_bytes")
-_TELLING = ValueError  # whose messages are written for users
-_OF_THE_MACHINE = (MemoryError, ImportError)
+__all__ = ["Limits", "Listener", "Task", "perform", "perform_all"]
 
 
 @dataclass(frozen=True)
 class Task:
-    """A method on a data set with given parameters, for one seed or, sharing work, for several.
+    """A method on a data set with given parameters, for one seed or for several that share a fit.
 
     Attributes
     ----------
@@ -202,12 +42,12 @@ class Task:
     data : str
         Name of the data set.
     fingerprint : str
-        Of the data set.
+        Hash of the data set.
     n_samples : int
-        Of the data set.
+        Number of samples.
     protocol : {"default", "tuned", "selection"}
     params : mapping
-        Parameters beside the estimator's own defaults.
+        Parameters that differ from the estimator's own defaults.
     seeds : tuple of int
 
     Examples
@@ -228,15 +68,17 @@ class Task:
 
     def runs(self) -> list[Run]:
         """Return the runs of the task, without results."""
-        given = self.params.get("normalize", self.method.default_preprocessing)
+        scaling = self.params.get("normalize", self.method.default_preprocessing)
+        # as they are read back from a results file: NumPy's numbers become Python's
+        params = json.loads(json.dumps(dict(self.params), default=_as_python))
         return [
             Run(
                 self.method.name,
                 self.data,
                 seed,
                 self.protocol,
-                json_params(self.params),
-                given or "none",
+                params,
+                scaling or "none",
                 fingerprint=self.fingerprint,
                 n_samples=self.n_samples,
             )
@@ -244,36 +86,100 @@ class Task:
         ]
 
 
-def perform(task: Task, dataset: Dataset) -> Iterator[Run]:
-    """Do the runs of a task, one after another; a fit that fails is a run with its reason.
+def _as_python(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
-    Where an estimator can be ``relabelled``, it is fitted once for all seeds.
 
-    Parameters
+@dataclass(frozen=True)
+class Limits:
+    """Limits on the time and memory of one run.
+
+    Attributes
     ----------
-    task : Task
-    dataset : Dataset
-        That of the task, with its classes.
+    seconds : float or None
+        Wall-clock time; None for no limit.
+    bytes : float or None
+        Memory of the process; None for no limit.
 
-    Yields
-    ------
-    Run
+    Examples
+    --------
+    >>> Limits(seconds=5).exceeded(seconds=6.0, held=0)
+    ('time_limit', 5)
+    """
+
+    seconds: float | None = None
+    bytes: float | None = None
+
+    def exceeded(self, seconds: float, held: int) -> tuple[Outcome, float] | None:
+        """Return the limit that a run of so many seconds and bytes exceeds, or None."""
+        if self.seconds is not None and seconds > self.seconds:
+            return "time_limit", self.seconds
+        if self.bytes is not None and held > self.bytes:
+            return "memory_limit", self.bytes
+        return None
+
+    def would_differ(self, run: Run) -> bool:
+        """Return True if a finished run may end otherwise within these limits on this machine."""
+        if run.limit is None:
+            return run.outcome == "machine"
+        limit = self.seconds if run.outcome == "time_limit" else self.bytes
+        return limit is None or limit > run.limit
+
+
+class Listener:
+    """A base class for objects that follow a comparison. It does nothing itself.
+
+    Examples
+    --------
+    >>> from manyview.datasets import make_views
+    >>> from manyview.experiment import REFERENCES, compare
+    >>> class Printer(Listener):
+    ...     def finished(self, run):
+    ...         print(f"{run.method}, seed {run.seed}: {run.outcome}")
+    >>> data = make_views(60, 3, (6, 5), random_state=0)
+    >>> runs = compare([REFERENCES["k-means"]], [data], repeats=2, listener=Printer())
+    k-means, seed 0: done
+    k-means, seed 1: done
+    """
+
+    def planned(self, total: int, known: int) -> None:
+        """Receive the number of runs, and how many of them the results file already holds."""
+
+    def started(self, task: Task) -> None:
+        """Receive a task that begins."""
+
+    def finished(self, run: Run) -> None:
+        """Receive a run that ended, with its scores or the reason why it has none."""
+
+
+def perform(task: Task, dataset: Dataset) -> Iterator[Run]:
+    """Yield the runs of a task. A fit that fails yields a run with the reason.
+
+    An estimator that can be ``relabelled`` is fitted once, and the fit counts in the cost of every
+    seed.
     """
     fitted: Any = None
     first: Run | None = None
     for run in task.runs():
-        done, estimator = _performed(run, task, dataset, fitted)
-        yield done if first is None else _with_fit_of(first, done)
+        done, estimator = _fit_and_score(run, task, dataset, fitted)
+        if first is not None and done.outcome == "done":
+            done = replace(
+                done,
+                seconds=first.seconds + done.seconds,
+                cpu_seconds=first.cpu_seconds + done.cpu_seconds,
+                peak_bytes=max(first.peak_bytes, done.peak_bytes),
+            )
+        yield done
         if first is None and hasattr(estimator, "relabelled"):
             fitted, first = estimator, done
 
 
-def _performed(run: Run, task: Task, dataset: Dataset, fitted: Any) -> tuple[Run, Any]:
-    """Return a run with its result, and the estimator; one that is fitted gets new labels only."""
+def _fit_and_score(run: Run, task: Task, dataset: Dataset, fitted: Any) -> tuple[Run, Any]:
+    """Return a run with its result, and the estimator. A fitted one is only relabelled."""
     if dataset.y is None:
         raise ValueError(f"data set {dataset.name!r} has no classes to score against")
     n_clusters = np.unique(dataset.y).size
-    with warnings.catch_warnings(), Usage() as usage:
+    with warnings.catch_warnings(), _measured() as cost:
         warnings.simplefilter("ignore", ConvergenceWarning)
         warnings.simplefilter("error", InterruptWarning)
         try:
@@ -291,39 +197,49 @@ def _performed(run: Run, task: Task, dataset: Dataset, fitted: Any) -> tuple[Run
                 n_iter=None if n_iter is None else int(n_iter),
                 objective=tuple(map(float, getattr(estimator, "objective_", ()))),
             )
-        except InterruptWarning:  # what was reached is no result of the method
+        except InterruptWarning:  # the labels of an interrupted fit are no result of the method
             raise KeyboardInterrupt from None
-        except Exception as error:  # one run that fails does not stop the others
-            return run.ended(_ending(error)), None
-    cost = {name: getattr(usage, name) for name in _COST}
+        except Exception as error:  # the other runs go on
+            message = str(error)
+            if not message or not isinstance(error, ValueError):
+                message = f"{type(error).__name__}: {message}".removesuffix(": ")
+            elsewhere = isinstance(error, MemoryError | ImportError)
+            return run.ended("machine" if elsewhere else "failed", message), None
     return replace(scored, **cost), estimator
 
 
-def _with_fit_of(first: Run, run: Run) -> Run:
-    """Count the fit of the first run, which serves the others too, in another."""
-    if run.outcome != "done":
-        return run
-    return replace(
-        run,
-        seconds=first.seconds + run.seconds,
-        cpu_seconds=first.cpu_seconds + run.cpu_seconds,
-        peak_bytes=max(first.peak_bytes, run.peak_bytes),
-    )
+@contextmanager
+def _measured() -> Iterator[dict[str, Any]]:
+    """Measure a block: seconds, processor seconds of all threads, and peak memory in bytes."""
+    with suppress(OSError):  # if Linux cannot reset the peak, it is that of the whole process
+        Path("/proc/self/clear_refs").write_text("5")
+    began, cpu_began = time.perf_counter(), time.process_time()
+    cost: dict[str, Any] = {}
+    yield cost
+    cost["seconds"] = time.perf_counter() - began
+    cost["cpu_seconds"] = time.process_time() - cpu_began
+    cost["peak_bytes"] = _peak_bytes()
 
 
-def _ending(error: Exception) -> Ending:
-    told = str(error)
-    if not told or not isinstance(error, _TELLING):
-        told = f"{type(error).__name__}: {told}" if told else type(error).__name__
-    elsewhere = isinstance(error, _OF_THE_MACHINE)
-    return Ending("machine" if elsewhere else "failed", told)
+def _peak_bytes() -> int:
+    """Return the peak memory of this process; 0 if the system does not report it."""
+    with suppress(OSError):
+        for line in Path("/proc/self/status").read_text().splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024
 
 
 _POLL_SECONDS = 0.1
-_START_SECONDS = 60.0  # to import the library in a new process
+_START_SECONDS = 60.0  # allowed for importing the library in a new process
 _NO_START = (
-    "a process of the comparison failed as it began, for the reason printed above; a script that "
-    "asks for n_jobs has to call compare below `if __name__ == '__main__':`, as every such process "
+    "a worker process failed while starting, for the reason printed above; a script that passes "
+    "n_jobs has to call compare below `if __name__ == '__main__':`, because every worker process "
     "imports the script"
 )
 
@@ -336,123 +252,89 @@ def perform_all(
     n_threads: int,
     limits: Limits,
     on_start: Callable[[Task], None] = lambda task: None,
+    known: Sequence[Run] = (),
 ) -> Iterator[Run]:
-    """Do tasks, `n_jobs` at a time, and yield their runs as they are done.
+    """Perform tasks in `n_jobs` processes of `n_threads` threads, and yield their runs.
 
-    Where a run goes beyond the limits, those that differ by their seed only are not tried.
-
-    Parameters
-    ----------
-    tasks : sequence of Task
-    datasets : mapping of str to Dataset
-        By name.
-    n_jobs : int
-        Processes side by side.
-    n_threads : int
-        Threads to which each of them holds its linear algebra.
-    limits : Limits
-        A run beyond them is stopped and is a run with that reason.
-    on_start : callable
-        Called with every task as it is begun.
-
-    Yields
-    ------
-    Run
-
-    Raises
-    ------
-    RuntimeError
-        If a process fails as it begins: so would all others.
+    A run that exceeds a limit is stopped, and runs that differ only in their seed are then
+    skipped. The same holds for runs stopped earlier, which `known` may contain.
     """
     waiting = deque(tasks)
+    yield from _skipped(waiting, known)
     workers: list[Worker] = []
     try:
         for _ in range(min(n_jobs, len(waiting))):
             workers.append(Worker(datasets, n_threads))
         while waiting or any(worker.left for worker in workers):
             for worker in workers:
-                if not worker.left and waiting:
+                if waiting and not worker.left:
                     task = waiting.popleft()
                     on_start(task)
                     worker.give(task)
             wait([worker.connection for worker in workers if worker.left], _POLL_SECONDS)
             for worker in workers:
-                # asked of each in its turn: what is here is in time, whatever held the others up
+                # Receive before checking limits: a result that has arrived was in time.
                 if worker.left and worker.connection.poll():
                     yield from worker.received()
                 if worker.left:
-                    for run in worker.stopped_beyond(limits):
-                        yield run
-                        yield from _given_up(waiting, run)
+                    stopped = list(worker.stopped_beyond(limits))
+                    yield from stopped
+                    yield from _skipped(waiting, stopped)
     finally:
         for worker in workers:
             worker.end()
 
 
-def _given_up(waiting: deque[Task], ended: Run) -> Iterator[Run]:
-    """Take tasks off those that wait where a limit stopped a run that differs by its seed only."""
-    ending = ended.for_other_seeds
-    if ending is None:
-        return
-    for task in list(waiting):
+def _skipped(waiting: deque[Task], ended: Sequence[Run]) -> Iterator[Run]:
+    """Remove tasks of which another seed was stopped at a limit, and yield their runs."""
+    stopped = {run.key[:-1]: run for run in ended if run.limit is not None}
+    for task in list(waiting) if stopped else ():
         runs = task.runs()
-        if runs[0].key.without_seed == ended.key.without_seed:
+        if (other := stopped.get(runs[0].key[:-1])) is not None:
             waiting.remove(task)
-            yield from (run.ended(ending) for run in runs)
+            yield from (run.skipped_after(other) for run in runs)
 
 
-@dataclass
 class Worker:
-    """A process that does tasks, and what it still owes.
+    """A process that performs tasks, one at a time.
 
-    Attributes
-    ----------
-    datasets : mapping of str to Dataset
-        By name.
-    threads : int
-        Of linear algebra in the process.
-    left : deque of Run
-        The runs of its task that have not ended yet.
-    connection : Connection
-        On which the process answers.
+    `left` holds the runs of its task that have not ended, and `connection` receives its answers.
     """
 
-    datasets: Mapping[str, Dataset]
-    threads: int
-    left: deque[Run] = field(default_factory=deque)
-
-    def __post_init__(self) -> None:
+    def __init__(self, datasets: Mapping[str, Dataset], threads: int) -> None:
+        self.left: deque[Run] = deque()
+        self._datasets, self._threads = datasets, threads
         self._start()
 
     def _start(self) -> None:
-        # forked processes inherit thread pools in an unknown state
+        # A forked process would inherit thread pools in an unknown state.
         context = multiprocessing.get_context("spawn")
         self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(theirs, self.threads), daemon=True)
+        self._process = context.Process(target=_serve, args=(theirs, self._threads), daemon=True)
         try:
             with interrupts_held():
                 self._process.start()
         except BaseException:
-            self.end()  # nobody else knows of it yet
+            self.end()
             raise
         finally:
             theirs.close()
         self._has_data = self._warm = False
 
-    def _send(self, message: Any) -> None:
-        with suppress(ConnectionError):  # the process has ended: `received` tells of it
-            self.connection.send(message)
-
     def give(self, task: Task) -> None:
-        """Have a task begun."""
+        """Begin a task."""
         self.left = deque(task.runs())
         self._since = time.monotonic()
         self._task = task
         if self._has_data:
             self._send(task)
 
+    def _send(self, message: Any) -> None:
+        with suppress(ConnectionError):  # `received` handles a process that has ended
+            self.connection.send(message)
+
     def received(self) -> Iterator[Run]:
-        """Yield the run that has come, or what is left of the task where the process has ended."""
+        """Yield the run that arrived, or the rest of the task if the process has ended."""
         try:
             run = self.connection.recv()
         except (EOFError, ConnectionError):
@@ -460,13 +342,14 @@ class Worker:
             code = self._process.exitcode
             if code == 1 and not self._has_data:
                 raise RuntimeError(_NO_START) from None
-            yield from self._fail(Ending("machine", f"the process ended with code {code}"))
+            for run in self._restart():
+                yield run.ended("machine", f"the process ended with code {code}")
             return
-        if run is None and not self._has_data:  # it listens; sending earlier would mean waiting
+        if run is None and not self._has_data:  # ready; sending the data earlier would block
             self._has_data = True
-            self._send(dict(self.datasets))
+            self._send(dict(self._datasets))
             self._send(self._task)
-        elif run is None:  # warm, and about to begin
+        elif run is None:  # about to begin the task
             self._warm = True
         else:
             self.left.popleft()
@@ -474,61 +357,98 @@ class Worker:
         self._since = time.monotonic()
 
     def stopped_beyond(self, limits: Limits) -> Iterator[Run]:
-        """End the process where its run is beyond the limits; yield what is left of the task."""
+        """Stop the process if its run exceeds the limits, and yield the rest of the task."""
         spent = time.monotonic() - self._since
         if not self._warm:
             if spent > _START_SECONDS + (limits.seconds or 0.0):
-                yield from self._fail(Ending("machine", "the process did not start"))
+                for run in self._restart():
+                    yield run.ended("machine", "the process did not start")
             return
-        ending = limits.exceeded(spent, self._memory() if limits.bytes is not None else 0)
-        if ending is not None:
-            yield from self._fail(ending)
+        exceeded = limits.exceeded(spent, 0 if limits.bytes is None else self._resident_bytes())
+        if exceeded is not None:
+            for run in self._restart():
+                yield run.stopped(*exceeded)
 
-    def _memory(self) -> int:
+    def _resident_bytes(self) -> int:
+        import psutil  # needed for memory limits only
+
         try:
             return int(psutil.Process(self._process.pid).memory_info().rss)
         except psutil.Error:
             return 0
 
-    def _fail(self, ending: Ending) -> Iterator[Run]:
-        """Give up what is left of a task, and begin a new process for the next one."""
-        failed, self.left = list(self.left), deque()
+    def _restart(self) -> list[Run]:
+        """Replace the process by a new one, and return the runs that were left."""
+        left, self.left = list(self.left), deque()
         self.end()
         self._start()
-        for run in failed:
-            yield run.ended(ending)
+        return left
 
     def end(self) -> None:
         """End the process."""
-        if self._process.pid is not None:  # it may never have been started
+        if self._process.pid is not None:  # None if its start failed
             self._process.kill()
             self._process.join()
         self.connection.close()
 
 
 def _serve(connection: Connection, threads: int) -> None:
+    """Perform tasks in a worker process. The first message is the data sets."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its processes
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    connection.send(None)
-    messages = _messages(connection)
-    datasets: dict[str, Dataset] = next(messages, {})
-    with threadpool_limits(threads):
-        for task in messages:
+    with suppress(EOFError, OSError), threadpool_limits(threads):
+        connection.send(None)
+        datasets: dict[str, Dataset] = connection.recv()
+        while True:
+            task: Task = connection.recv()
             connection.send(None)
             for run in perform(task, datasets[task.data]):
                 connection.send(run)
 
 
-def _messages(connection: Connection) -> Iterator[Any]:
-    """Yield what the other end sends until it ends, be it in the midst of a message."""
-    with suppress(EOFError, OSError):
-        while True:
-            yield connection.recv()
-
-
 def _end_with_parent() -> None:
-    """End this process when its parent has, however that ended: nobody would take the result."""
+    """End this process as soon as its parent ends."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         wait([parent.sentinel])
         os._exit(1)
+
+
+@contextmanager
+def interrupts_held() -> Iterator[None]:
+    """Delay interrupts while a process starts, and block them in that process."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    resource_tracker.ensure_running()  # starting it later would unblock interrupts
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        with handlers_held():
+            yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def handlers_held() -> Iterator[None]:
+    """Delay signal handlers. The mask is not enough, as other threads may receive the signal."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    received: list[int] = []
+    # SIGINT is restored last, as it may arrive while SIGTERM is restored. A handler that was not
+    # set from Python is None and cannot be restored.
+    held = [
+        (number, handler)
+        for number in (signal.SIGTERM, signal.SIGINT)
+        if (handler := signal.getsignal(number)) is not None
+    ]
+    for number, _ in held:
+        signal.signal(number, lambda came, frame: received.append(came))
+    try:
+        yield
+    finally:
+        for number, handler in held:
+            signal.signal(number, handler)
+        for came in received:
+            signal.raise_signal(came)
