@@ -52,7 +52,10 @@ def test_fit_takes_the_name_of_a_set(tmp_path: Path) -> None:
     assert len((tmp_path / "labels.csv").read_text().splitlines()) == 1798
 
 
-def test_a_name_that_is_none_is_told_with_the_nearest(tmp_path: Path) -> None:
+def test_a_name_that_is_none_is_told_with_the_nearest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("MANYVIEW_DATA", raising=False)
     result = run("fit", "digit", "-k", 10, "-o", tmp_path / "labels.csv")
     assert result.exit_code == 2
     assert "did you mean digits?" in plain(result.stderr)

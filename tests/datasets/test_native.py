@@ -130,10 +130,13 @@ def test_names_may_be_bytes(parts, read):
         ({"X1_shape": np.array(3)}, "view 1 is not a CSR array"),
         ({"X1_shape": np.array([3, 2**70], dtype=object)}, "key 'X1_shape' is an array of"),
         ({"view_names": np.array(["one"])}, "1 names for 2 views"),
-        ({"view_names": np.array(["same", "same"])}, "expected names that differ"),
-        ({"terms1": np.array(["a"])}, "view 'sparse' has 3 features and names of shape (1,)"),
+        ({"view_names": np.array(["same", "same"])}, "the views are named ['same', 'same']"),
+        (
+            {"terms1": np.array(["a"])},
+            "view 'sparse' has 3 features and feature names",
+        ),
         ({"y": np.array([0, 1])}, "labels have shape (2,); expected one for each of 3"),
-        ({"y": np.array([0, 1, 2])}, "labels run from 0 to 2; with the names of 2 classes"),
+        ({"y": np.array([0, 1, 2])}, "labels range from 0 to 2"),
         ({"y": np.array([0, np.nan, 1])}, "the label of sample 1 is nan"),
         (
             {"sample_ids": np.array(["a", "b", "a"])},

@@ -12,7 +12,6 @@ from rich.table import Table
 
 from manyview import __version__
 from manyview.cli.console import InterruptionError, shown_progress
-from manyview.cli.named_data import find_dataset
 from manyview.cli.outputs import (
     REPORT_MARK,
     check_target,
@@ -22,6 +21,7 @@ from manyview.cli.outputs import (
     refuse_another,
     table,
 )
+from manyview.datasets.files import find_dataset
 from manyview.experiment import (
     METHODS,
     Limits,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from manyview.cli.compare import comparison_table, told_on_interrupt
 from manyview.cli.console import shown_progress
-from manyview.cli.named_data import find_dataset
 from manyview.cli.outputs import new_console, print_parts
 from manyview.datasets import Dataset, make_views
+from manyview.datasets.files import find_dataset
 from manyview.experiment import Limits, Listener
 from manyview.paper import reproduce
 
