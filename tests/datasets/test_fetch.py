@@ -278,6 +278,18 @@ def test_too_much_of_it(pack, tmp_path):
         unpack(archive, tmp_path / "out", most_members=1)
 
 
+def test_a_zip_file_that_understates_its_size_unpacks_no_more_than_it_states(tmp_path):
+    archive, size = tmp_path / "set.zip", 10**6
+    zipped_unpack(archive, {"zeros": bytes(size)})
+    content = archive.read_bytes()
+    stated = size.to_bytes(4, "little")
+    assert content.count(stated) == 2
+    archive.write_bytes(content.replace(stated, (10).to_bytes(4, "little")))
+    with pytest.raises(ValueError, match=r"set\.zip: cannot be unpacked"):
+        unpack(archive, tmp_path / "out", most_bytes=1000)
+    assert (tmp_path / "out" / "zeros").stat().st_size <= 10
+
+
 @pytest.mark.parametrize("name", ["set.zip", "set.tar.gz"])
 @pytest.mark.parametrize("content", [b"", b"no archive", b"PK\x03\x04", b"\x1f\x8b\x08\x00"])
 def test_what_is_no_archive(tmp_path, name, content):

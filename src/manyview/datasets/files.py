@@ -125,7 +125,7 @@ def read_views(
     for option, where in (("labels", "a folder or a .h5mu file"), ("id_column", "a folder")):
         if options[option] is not None and option not in accepted:
             raise ValueError(
-                f"{path}: received {option}={options[option]!r}, which is only for {where}"
+                f"{path}: received {option}={options[option]!r}, which names a column of {where}"
             )
     try:
         dataset = read(path, **{option: options[option] for option in accepted})

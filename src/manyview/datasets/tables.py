@@ -132,7 +132,7 @@ def _id_column(columns: Columns, wanted: str | None) -> str:
     if shared and others:
         raise ValueError(
             f"{len(shared)} columns are in all files ({first_few(shared, 5)}) and none is named "
-            "'id'; rename the column of ids to 'id', or name it by id_column (--id-column)"
+            "'id'; rename the column of ids to 'id', or name it (id_column, --id-column)"
         )
     for file, names in columns.items():
         expected = _SEPARATORS.get(Path(file).suffix.lower())
@@ -144,8 +144,8 @@ def _id_column(columns: Columns, wanted: str | None) -> str:
             )
     found = "; ".join(f"{file}: {first_few(names, 5)}" for file, names in columns.items())
     raise ValueError(
-        "no column of ids is in all files; expected a column 'id', or the name of another by "
-        f"id_column (--id-column). Found {found}"
+        "no column of ids is in all files; expected a column 'id', or name another (id_column, "
+        f"--id-column). Found {found}"
     )
 
 
