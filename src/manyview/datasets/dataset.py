@@ -15,6 +15,7 @@ from manyview._typing import Strings
 from manyview.exceptions import warn_user
 from manyview.views import Array, Views, as_views, unchecked_views
 from manyview.views.align import placed_rows
+from manyview.views.checks import check_compressed
 
 __all__ = [
     "Dataset",
@@ -22,6 +23,7 @@ __all__ = [
     "as_strings",
     "assemble",
     "check_ids",
+    "compressed",
     "encode_labels",
     "extra",
     "first_few",
@@ -282,6 +284,20 @@ def check_ids(source: str, ids: Strings) -> None:
                 f"{source}: id {i!r} is in row {first[i]} and in row {row}; "
                 "expected one row per sample"
             )
+
+
+def compressed(kind: Any, name: str, data: Any, indices: Any, indptr: Any, shape: Any) -> Any:
+    """Return a CSR or CSC array of checked parts. SciPy would follow wrong indices unchecked."""
+    try:
+        if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
+            raise TypeError(f"indices are {indices.dtype} and {indptr.dtype}, not integers")
+        # SciPy expects signed integers
+        pointers = [p.astype(np.int64) if p.dtype.kind == "u" else p for p in (indices, indptr)]
+        array = kind((data, *pointers), shape=tuple(np.ravel(shape).tolist()))
+        check_compressed(array)
+    except (OverflowError, TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not a valid sparse matrix ({error!r})") from error
+    return array
 
 
 def first_few(ids: Sequence[str], n: int = 3) -> str:

@@ -184,9 +184,7 @@ def unpack(
         raise
     # a damaged archive can raise almost any exception
     except Exception as error:
-        raise ValueError(
-            f"{archive.name}: cannot be unpacked ({type(error).__name__}: {error})"
-        ) from error
+        raise ValueError(f"{archive.name}: cannot be unpacked ({error!r})") from error
 
 
 def _members(file: zipfile.ZipFile | tarfile.TarFile) -> Iterator[tuple[str, int, bool]]:

@@ -14,10 +14,17 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview._typing import Strings
-from manyview.datasets.dataset import Dataset, Table, assemble, first_few, join, labels_of
+from manyview.datasets.dataset import (
+    Dataset,
+    Table,
+    assemble,
+    compressed,
+    first_few,
+    join,
+    labels_of,
+)
 from manyview.datasets.hdf5 import attribute, content, is_group, listed, member, opened, text
 from manyview.views import Array
-from manyview.views.checks import check_compressed
 
 __all__ = ["read_h5mu"]
 
@@ -98,12 +105,7 @@ def _matrix(item: Any) -> Array:
         )
     shape = attribute(item, "shape", attribute(item, "h5sparse_shape"))
     data, indices, indptr = (content(member(item, part)) for part in ("data", "indices", "indptr"))
-    if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu" or np.shape(shape) != (2,):
-        raise ValueError(f"{item.name!r}: the indices or the shape are not integers")
-    compressed = (data, indices.astype(np.int64), indptr.astype(np.int64))
-    array = _SPARSE[encoding](compressed, shape=(int(shape[0]), int(shape[1])))
-    check_compressed(array)
-    return array
+    return compressed(_SPARSE[encoding], repr(item.name), data, indices, indptr, shape)
 
 
 def _find_labels(

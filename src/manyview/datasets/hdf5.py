@@ -39,7 +39,7 @@ def opened(path: Path, kind: str) -> Iterator[Any]:
         raise
     # a damaged file can raise almost any exception
     except Exception as error:
-        raise ValueError(f"not a readable {kind} ({type(error).__name__}: {error})") from error
+        raise ValueError(f"not a readable {kind} ({error!r})") from error
 
 
 def check_heaps(path: Path) -> None:

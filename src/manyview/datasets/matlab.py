@@ -17,7 +17,7 @@ import scipy.io
 import scipy.sparse as sp
 
 from manyview._typing import Strings
-from manyview.datasets.dataset import Dataset, extra
+from manyview.datasets.dataset import Dataset, compressed, extra
 from manyview.datasets.hdf5 import attribute, content, is_group, member, opened, text
 from manyview.datasets.layouts import is_cell, recognise_layout
 from manyview.exceptions import warn_user
@@ -89,9 +89,7 @@ def _read_version_5(path: Path) -> dict[str, Any]:
             raise ValueError("a variable holds complex numbers; expected real numbers") from error
         # a damaged file can raise almost any exception
         except Exception as error:
-            raise ValueError(
-                f"not a readable MATLAB file ({type(error).__name__}: {error})"
-            ) from error
+            raise ValueError(f"not a readable MATLAB file ({error!r})") from error
     return {key: value for key, value in variables.items() if not key.startswith("__")}
 
 
@@ -305,11 +303,5 @@ def _sparse(group: Any, kind: str) -> Any:
     data = content(member(group, "data")) if "data" in group else np.empty(0)
     rows = content(member(group, "ir")) if "ir" in group else np.empty(0, dtype=np.int64)
     data = _numbers(data, kind if kind in _NUMBER_CLASSES else "double", group.name)
-    if pointers.ndim != 1 or not pointers.size or pointers.dtype.kind not in "iu":
-        raise ValueError(f"{group.name!r}: 'jc' is not a list of whole numbers")
-    if rows.shape != data.shape or rows.ndim != 1 or rows.dtype.kind not in "iu":
-        raise ValueError(f"{group.name!r}: 'ir' has shape {rows.shape}, 'data' {data.shape}")
-    parts = (data, rows.astype(np.int64), pointers.astype(np.int64))
-    array = sp.csc_array(parts, shape=(n_rows, len(pointers) - 1))
-    check_compressed(array)
-    return array
+    shape = (n_rows, pointers.size - 1)
+    return compressed(sp.csc_array, repr(group.name), data, rows, pointers, shape)

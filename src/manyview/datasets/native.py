@@ -16,10 +16,9 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview._typing import Strings
-from manyview.datasets.dataset import Dataset, as_strings, assemble
+from manyview.datasets.dataset import Dataset, as_strings, assemble, compressed
 from manyview.storage import whole_file
 from manyview.views import Array
-from manyview.views.checks import check_compressed
 
 __all__ = ["read_native", "write_native"]
 
@@ -39,7 +38,7 @@ def read_native(path: Path) -> Dataset:
             opened = np.load(file, allow_pickle=False)
         # a damaged archive can raise almost any exception
         except Exception as error:
-            raise ValueError(f"not a readable .npz archive ({_described(error)})") from error
+            raise ValueError(f"not a readable .npz archive ({error!r})") from error
         if not isinstance(opened, np.lib.npyio.NpzFile):
             raise ValueError("holds a single array; expected a .npz archive of named arrays")
         with opened as archive:
@@ -106,15 +105,8 @@ def _view(archive: Any, v: int) -> Array:
             f"view {v} is missing; expected either key 'X{v}' or the CSR parts "
             f"{', '.join(map(repr, keys))}"
         )
-    data, indices, indptr, shape = (_member(archive, key) for key in keys)
-    try:
-        if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
-            raise TypeError(f"indices are {indices.dtype} and {indptr.dtype}, not integers")
-        array = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-        check_compressed(array)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise ValueError(f"view {v} is not a CSR array ({_described(error)})") from error
-    return array
+    parts = [_member(archive, key) for key in keys]
+    return compressed(sp.csr_array, f"view {v}", *parts)
 
 
 def _strings(archive: Any, *keys: str) -> Strings | None:
@@ -131,11 +123,7 @@ def _member(archive: Any, key: str) -> npt.NDArray[Any]:
                 f"key {key!r} is an array of Python objects, which could run code; save it as "
                 f"strings or numbers: {key}.astype(str) or {key}.astype(float)"
             ) from error
-        raise ValueError(f"key {key!r} cannot be read ({_described(error)})") from error
+        raise ValueError(f"key {key!r} cannot be read ({error!r})") from error
     if not isinstance(member, np.ndarray):
         raise ValueError(f"key {key!r} is not an array")
     return member
-
-
-def _described(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
