@@ -39,8 +39,8 @@ from benchmarks.variants import (
 )
 from manyview import MMC, as_views
 from manyview.cli.console import shown_progress
-from manyview.cli.named_data import find_dataset
 from manyview.datasets import Dataset, make_views
+from manyview.datasets.files import find_dataset
 from manyview.experiment import METHODS, REFERENCES, Limits, Method, ResultsFile, Run, compare
 from manyview.storage import whole_file
 

@@ -1,10 +1,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyview.datasets.dataset import assemble, encode_labels
+from manyview.datasets.dataset import Table, assemble, encode_labels, join
 
 ARRAYS = [np.eye(3), np.eye(3, 2)]
 
@@ -40,10 +41,10 @@ def test_names_that_are_positions_are_no_names(view_names):
     ("parts", "message"),
     [
         ({"view_names": ["a"]}, "1 names for 2 views"),
-        ({"view_names": ["a", "a"]}, "expected names that differ"),
+        ({"view_names": ["a", "a"]}, r"\['a', 'a'\]"),
         (
             {"feature_names": [None, np.array(["p"])]},
-            r"view 'view1' has 2 features and names of shape \(1,\)",
+            r"view 'view1' has 2 features and feature names of shape \(1,\)",
         ),
         ({"present": np.ones((3, 3))}, r"present has shape \(3, 3\)"),
         ({"labels": [0, 1]}, "expected one for each of 3 samples"),
@@ -128,8 +129,8 @@ def test_a_named_class_may_have_no_sample():
         (["a", None, "b"], None, "labels mix strings with None"),
         ([0, None, 1], None, "labels hold object; expected numbers or strings"),
         ([1j, 2, 3], None, "labels hold complex128"),
-        ([0, 1, 2], ["a", "b"], "labels run from 0 to 2; with the names of 2 classes"),
-        ([-1, 0, 1], ["a", "b"], "labels run from -1 to 1"),
+        ([0, 1, 2], ["a", "b"], "labels range from 0 to 2"),
+        ([-1, 0, 1], ["a", "b"], "labels range from -1 to 1"),
         (["a", "b", "a"], ["a", "b"], "with class_names, expected whole numbers"),
         ([0, 0, 0], [["a"]], r"class_names have shape \(1, 1\)"),
     ],
@@ -137,3 +138,59 @@ def test_a_named_class_may_have_no_sample():
 def test_errors(labels, class_names, message):
     with pytest.raises(ValueError, match=message):
         encode_labels(labels, 3, class_names)
+
+
+IDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8, unique=True)
+
+
+def table(name, ids, kind=np.asarray):
+    rows = np.array([[ord(i), ord(name)] for i in ids], dtype=float)
+    return Table(name, f"{name}.csv", np.array(ids), kind(rows), np.array(["p", "q"]))
+
+
+@given(ids=st.lists(IDS, min_size=2, max_size=3), kind=st.sampled_from([np.asarray, sp.csc_array]))
+def test_every_sample_keeps_its_rows(ids, kind):
+    together = [i for some in ids for i in some]
+    if len(together) == len(set(together)):
+        return
+    tables = [table("xyz"[v], some, kind) for v, some in enumerate(ids)]
+    ids_joined, parts = join(tables)
+    assert ids_joined.tolist() == list(dict.fromkeys(together))
+    for v, array in enumerate(parts["arrays"]):
+        dense = array.toarray() if sp.issparse(array) else array
+        for n, i in enumerate(ids_joined):
+            here = i in ids[v]
+            assert dense[n].tolist() == ([ord(i), ord("xyz"[v])] if here else [0, 0])
+            assert ("present" not in parts and here) or parts["present"][n, v] == here
+
+
+@given(ids=st.lists(IDS, min_size=2, max_size=3))
+def test_common_samples(ids):
+    tables = [table("xyz"[v], some) for v, some in enumerate(ids)]
+    common = [i for i in ids[0] if all(i in some for some in ids)]
+    if not common:
+        with pytest.raises(ValueError, match=r"no id occurs in all of x\.csv"):
+            join(tables, samples="common")
+        return
+    ids_joined, parts = join(tables, samples="common")
+    assert ids_joined.tolist() == common
+    assert "present" not in parts
+    assert all(array[:, 0].tolist() == [ord(i) for i in common] for array in parts["arrays"])
+
+
+def test_a_given_order():
+    ids_joined, parts = join([table("x", "ab"), table("y", "ba")], order=np.array(["b", "a"]))
+    assert ids_joined.tolist() == ["b", "a"]
+    assert parts["arrays"][0][:, 0].tolist() == [ord("b"), ord("a")]
+
+
+@pytest.mark.parametrize(
+    ("ids", "message"),
+    [
+        (["a", "b", "a"], r"x\.csv: id 'a' is in row 1 and in row 3"),
+        (["a", ""], r"x\.csv: row 2 has no id"),
+    ],
+)
+def test_ids_tell_samples_apart(ids, message):
+    with pytest.raises(ValueError, match=message):
+        join([Table("x", "x.csv", np.array(ids), np.eye(len(ids)), np.array(ids))])

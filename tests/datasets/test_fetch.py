@@ -186,7 +186,7 @@ def test_a_download_without_end_is_cut(server, tmp_path):
         ("file:///etc/passwd.npz", "expected an address that starts with http"),
         ("ftp://example.org/set.npz", "expected an address that starts with http"),
         ("set.npz", "expected an address that starts with http"),
-        ("https://example.org/set.exe", r"expected it to end in \.zip, .* or \.h5mu"),
+        ("https://example.org/set.exe", r"set\.exe.*\.h5mu"),
     ],
 )
 def test_addresses_that_are_refused(tmp_path, url, message):
@@ -196,7 +196,7 @@ def test_addresses_that_are_refused(tmp_path, url, message):
 
 @pytest.mark.parametrize("checksum", [None, "abc", "g" * 64])
 def test_nothing_unverified(tmp_path, checksum):
-    with pytest.raises(ValueError, match="what comes from the network is not read unverified"):
+    with pytest.raises(ValueError, match=r"sha256=.*checksum"):
         load_fox(data_dir=tmp_path, url="https://example.org/set.npz", sha256=checksum)
 
 
@@ -272,10 +272,22 @@ def test_links_in_zip(tmp_path):
 
 def test_too_much_of_it(pack, tmp_path):
     archive = pack({"zeros": bytes(10**6), "more": b""})
-    with pytest.raises(ValueError, match="2 members of 1000000 bytes; expected at most"):
+    with pytest.raises(ValueError, match=r"set\..* at most .* 100000 bytes"):
         unpack(archive, tmp_path / "out", most_bytes=10**5)
-    with pytest.raises(ValueError, match="2 members of 1000000 bytes; expected at most 1 and"):
+    with pytest.raises(ValueError, match=r"set\..* at most 1 members"):
         unpack(archive, tmp_path / "out", most_members=1)
+
+
+def test_a_zip_file_that_understates_its_size_unpacks_no_more_than_it_states(tmp_path):
+    archive, size = tmp_path / "set.zip", 10**6
+    zipped_unpack(archive, {"zeros": bytes(size)})
+    content = archive.read_bytes()
+    stated = size.to_bytes(4, "little")
+    assert content.count(stated) == 2
+    archive.write_bytes(content.replace(stated, (10).to_bytes(4, "little")))
+    with pytest.raises(ValueError, match=r"set\.zip: cannot be unpacked"):
+        unpack(archive, tmp_path / "out", most_bytes=1000)
+    assert (tmp_path / "out" / "zeros").stat().st_size <= 10
 
 
 @pytest.mark.parametrize("name", ["set.zip", "set.tar.gz"])

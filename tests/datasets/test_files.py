@@ -12,6 +12,7 @@ from hypothesis.extra import numpy as hnp
 from manyview import as_views
 from manyview.datasets import Dataset, load_digits_views, make_views, read_views, write_views
 from manyview.datasets import native as native_module
+from manyview.datasets.files import find_dataset, sources_of
 
 NATIVE_TYPES = ["u1", "i2", "i8", "f2", "f4", "f8", "?"]
 # MATLAB has no half precision, and its sparse matrices are doubles
@@ -156,6 +157,7 @@ class TestBoth:
         with pytest.warns(UserWarning, match="view 'flat' is the same"):
             assert read_views(path).views.names == ("flat",)
 
+    @pytest.mark.slow
     def test_damage_is_told_or_harmless(self, tmp_path, suffix):
         """Any truncation and any changed byte ends in a Dataset or in a ValueError."""
         path, damaged = tmp_path / f"set{suffix}", tmp_path / f"damaged{suffix}"
@@ -200,7 +202,7 @@ def test_the_index_of_frames_is_kept(tmp_path):
 @pytest.mark.parametrize("suffix", [".npz", ".mat"])
 def test_what_could_not_be_read_for_its_ids_is_not_written(tmp_path, suffix):
     frame = pd.DataFrame({"x": [1.0, 2.0, 4.0]}, index=["a", "b", "a"])
-    message = r"id 'a' is in row 1 and in row 3; expected one row a sample"
+    message = "id 'a' is in row 1 and in row 3"
     for views in ([frame], Dataset(as_views([frame]), sample_ids=np.array(["a", "b", "a"]))):
         with pytest.raises(ValueError, match=message):
             write_views(tmp_path / f"set{suffix}", views)
@@ -246,7 +248,7 @@ def test_an_unknown_suffix_lists_the_known_ones(tmp_path, name):
     with pytest.raises(ValueError, match=r"suffix.*; expected \.npz or \.mat"):
         write_views(tmp_path / name, [np.eye(3)])
     (tmp_path / name).write_bytes(b"")
-    with pytest.raises(ValueError, match=r"suffix.*; expected \.npz, \.mat or \.h5mu"):
+    with pytest.raises(ValueError, match=r"suffix.*; expected \.npz or \.mat or \.h5mu"):
         read_views(tmp_path / name)
 
 
@@ -257,6 +259,32 @@ def test_a_file_that_may_not_be_read_says_so(tmp_path):
     path.chmod(0)
     with pytest.raises(PermissionError):
         read_views(path)
+
+
+class TestNames:
+    @pytest.fixture(autouse=True)
+    def folder(self, tmp_path, monkeypatch):
+        monkeypatch.setenv("MANYVIEW_DATA", str(tmp_path))
+        monkeypatch.setenv("MANYVIEW_CACHE", str(tmp_path / "cache"))
+        write_views(tmp_path / "easy.npz", [np.eye(3)])
+        return tmp_path
+
+    def test_a_name_is_a_file_of_the_data_folder_or_a_bundled_set(self, folder):
+        assert find_dataset("easy").views.n_samples == 3
+        assert find_dataset(str(folder / "easy.npz")).name == "easy"
+        assert find_dataset("digits").views.n_samples == 1797
+        assert sources_of("easy") == [folder / "easy.npz"]
+
+    def test_an_unknown_name_lists_the_known_ones_and_the_nearest(self, folder, monkeypatch):
+        with pytest.raises(ValueError, match=r"did you mean easy\?.*fox.*digits"):
+            find_dataset("eassy")
+        monkeypatch.setenv("MANYVIEW_DATA", str(folder / "nowhere"))
+        with pytest.raises(ValueError, match="nowhere is not a folder"):
+            find_dataset("easy")
+
+    def test_names_of_columns_are_only_for_files(self):
+        with pytest.raises(ValueError, match="'easy'"):
+            find_dataset("easy", classes="y")
 
 
 @pytest.mark.data

@@ -60,7 +60,7 @@ def test_columns_of_every_kind_give_classes(written_by_mudata, labels, classes):
 
 @pytest.mark.parametrize("labels", ["cell_type", "rna:cell_type"])
 def test_classes_of_one_modality_need_its_samples_only(written_by_mudata, labels):
-    with pytest.raises(ValueError, match=r"has no class for 1 of 6 samples \('cell5'\)"):
+    with pytest.raises(ValueError, match=r"has no label for 1 of 6 samples \('cell5'\)"):
         read_views(written_by_mudata, labels=labels)
     data = read_views(written_by_mudata, labels=labels, samples="common")
     assert data.views.present is None
@@ -88,9 +88,9 @@ def test_classes_that_no_one_asked_for_are_left_out_with_a_warning_where_some_la
     path, write_h5mu
 ):
     write_h5mu(path, {"rna": RNA}, columns={"cell_type": ([0, -1, 1], ["x", "y"])})
-    with pytest.warns(UserWarning, match=r"no class for 1 of 3 samples \('b'\): the classes are"):
+    with pytest.warns(UserWarning, match=r"'cell_type' .* no label for 1 of 3 samples \('b'\)"):
         assert read_views(path).y is None
-    with pytest.raises(ValueError, match="expected one a sample"):
+    with pytest.raises(ValueError, match="'cell_type' of obs"):
         read_views(path, labels="cell_type")
 
 
@@ -120,10 +120,10 @@ def changed(**changes):
     [
         ({}, {}, "'/mod' holds no modalities"),
         (changed(rna=(["a", "a", "b"], *RNA[1:])), {}, "'rna': id 'a' is in row 1 and in row 2"),
-        (changed(rna=(*RNA[:2], np.eye(3))), {}, r"modality 'rna': X has shape \(3, 3\) for 3 obs"),
+        (changed(rna=(*RNA[:2], np.eye(3))), {}, r"modality 'rna': X has shape \(3, 3\)"),
         (changed(rna=(*RNA[:2], np.array([b"a"]))), {}, "modality 'rna': '/mod/rna/X' holds"),
-        (changed(), {"obs": ["a", "b"]}, "has 1 samples that the list of all samples lacks"),
-        (changed(rna=(["x", "y", "z"], *RNA[1:])), {}, "no id is in any two of modality 'rna'"),
+        (changed(), {"obs": ["a", "b"]}, "modality 'rna' has 1 samples"),
+        (changed(rna=(["x", "y", "z"], *RNA[1:])), {}, "no id occurs in any two of modality 'rna'"),
         (changed(), {"axis": 1}, "the modalities share variables; expected them to share samples"),
     ],
 )
@@ -136,7 +136,7 @@ def test_modalities_that_do_not_fit(path, write_h5mu, modalities, options, messa
 
 def test_a_column_that_is_not_there_lists_those_that_are(path, write_h5mu):
     write_h5mu(path, {"rna": RNA}, columns={"donor": [1, 2, 1]})
-    with pytest.raises(ValueError, match=r"labels='kind' is no column of obs; found .*'donor'"):
+    with pytest.raises(ValueError, match=r"labels='kind' is not a column of obs; found .*'donor'"):
         read_views(path, labels="kind")
 
 
@@ -151,8 +151,8 @@ def test_a_modality_without_numbers(path, write_h5mu):
 @pytest.mark.parametrize(
     ("groups", "message"),
     [
-        (["weights"], "no MuData; expected a group 'mod' of modalities, found 'weights'"),
-        (["X", "obs", "var"], "an AnnData file, of one view; expected a group 'mod'"),
+        (["weights"], "not a MuData file; .*'weights'"),
+        (["X", "obs", "var"], "an AnnData file"),
     ],
 )
 def test_other_hdf5_files(path, groups, message):
@@ -177,7 +177,7 @@ def test_sequences_in_place_of_strings(path, write_h5mu):
         sequence = np.empty(1, dtype=object)
         sequence[0] = np.array([1, 2], dtype="i4")
         file["obs"].attrs.create("_index", sequence, (1,), h5py.vlen_dtype("i4"))
-    with pytest.raises(ValueError, match="attribute _index' is of a type that is not read"):
+    with pytest.raises(ValueError, match="attribute _index' has an unsupported type"):
         read_views(path)
 
 

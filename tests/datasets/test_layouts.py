@@ -173,7 +173,7 @@ class TestLabels:
         assert data.y.tolist() == CODES
 
     def test_views_that_disagree_are_told(self, read):
-        with pytest.warns(UserWarning, match="the labels in 'Y' differ from view to view"):
+        with pytest.warns(UserWarning, match="the labels in 'Y' differ"):
             data = read(X=cell([A, B]), Y=cell([LABELS[:, None], LABELS[::-1, None]]))
         assert data.y.tolist() == CODES
 
@@ -209,7 +209,7 @@ class TestLabels:
         ({"X": cell([A, B]), "Y": LABELS * np.nan}, "the label of sample 0 is nan"),
         ({"X1": A, "X2": B * np.nan}, "view 'X2' holds NaN at row 0, column 0"),
         ({"X1": A, "X2": B * 1j}, "complex.*; expected real"),
-        ({"U": A, "W": matrix(4, 3)}, "different numbers of rows and there are no labels"),
+        ({"U": A, "W": matrix(4, 3)}, "'U' .*'W' .*different numbers of rows"),
         ({"X": cell([A, B]), "view_names": cell(["a"] * 3)}, "3 names for 2 views"),
         ({"X": cell([A, B]), "present": np.ones((2, 2))}, r"present has shape \(2, 2\)"),
     ],

@@ -153,9 +153,9 @@ def test_numbers_of_no_known_type(kind):
 @pytest.mark.parametrize(
     ("at", "value", "message"),
     [
-        (128, 9, "is of type 9; expected an array"),
-        (144, 0, "is of unknown class 0"),
-        (144, 99, "is of unknown class 99"),
+        (128, 9, "is of type 9"),
+        (144, 0, "unknown class 0"),
+        (144, 99, "unknown class 99"),
         (144, 6, "expected 1"),
         (152, 1, "has no dimensions"),
         (160, 3, "has 2 parts; expected 6"),
@@ -283,14 +283,14 @@ def sparse_with(**parts):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (hold_itself, "cell array '/c' holds itself"),
+        (hold_itself, "cell array '/c' contains itself"),
         (null_reference, "set.mat: "),
         (link_outside, "'/X2' is a link; expected the data themselves"),
-        (numbers_outside, "'/X2' has its numbers in another file"),
+        (numbers_outside, "'/X2' is stored in another file"),
         (sparse_with(ir=[0, 7]), "indices must be < 3"),
-        (sparse_with(ir=[0, 1, 2]), r"'/S': 'ir' has shape \(3,\), 'data' \(2,\)"),
+        (sparse_with(ir=[0, 1, 2]), "'/S' is not a valid sparse matrix"),
         (sparse_with(jc=[0, 2, 1]), "set.mat: "),
-        (sparse_with(jc=[0.0, 1, 2]), "'jc' is no list of whole numbers"),
+        (sparse_with(jc=[0.0, 1, 2]), "'/S' is not a valid sparse matrix"),
         (sparse_with(data=[b"a", b"b"]), "'/S' is of class double and holds"),
     ],
 )
@@ -317,7 +317,7 @@ def test_what_another_program_wrote_otherwise_is_warned_of(path):
     with h5py.File(path, "w") as file:
         file.create_group("X1")["data"] = np.ones(3)
         file["X2"] = np.eye(8)
-    with pytest.warns(UserWarning, match="'X1' is left out: it is no array of numbers"):
+    with pytest.warns(UserWarning, match="'X1' is left out"):
         assert read_views(path).views.names == ("X2",)
 
 

@@ -5,7 +5,8 @@ import numpy as np
 import pytest
 
 from manyview.datasets import load_3sources, load_cnn, load_fox, read_views, write_views
-from manyview.datasets.news import NEWS, cache_folder
+from manyview.datasets.files import data_folders
+from manyview.datasets.news import NEWS
 
 DOCUMENTS = {"bbc": ["001", "002", "004"], "guardian": ["002", "001"], "reuters": ["001", "002"]}
 
@@ -94,7 +95,7 @@ def test_nothing_found_says_where_it_looked_and_where_data_come_from(tmp_path, m
     message = str(caught.value)
     assert f"{tmp_path / 'shared'} and {tmp_path / 'cache'}" in message
     assert f"{name}.npz" in message
-    assert f"MANYVIEW_DATA names {tmp_path / 'shared'}, which is no folder" in message
+    assert f"MANYVIEW_DATA={tmp_path / 'shared'} is not a folder" in message
     assert f"MANYVIEW_{name.upper()}_URL" in message
     assert ("Dublin" if name == "3sources" else "Qian") in message
     assert not (tmp_path / "cache").exists()
@@ -111,7 +112,7 @@ def test_nothing_found_says_where_it_looked_and_where_data_come_from(tmp_path, m
         ("3sources_reuters.mtx", None, r"3sources_reuters\.mtx is missing"),
         ("3sources_reuters.mtx", "words", "3sources_reuters.mtx: not a readable Matrix Market"),
         ("3sources_reuters.docs", "001\n001\n", r"3sources_reuters\.docs: id '001' is in row 1"),
-        ("3sources.disjoint.clist", "tech, 001\n", "has no class for stories '002'"),
+        ("3sources.disjoint.clist", "tech, 001\n", "3sources.disjoint.clist has no label .*'002'"),
         ("3sources.disjoint.clist", "a, 001,002\nb, 001\n", "story '001' is in 'a' and in 'b'"),
     ],
 )
@@ -142,7 +143,7 @@ def test_the_cache_is_the_users(monkeypatch, platform, variable, expected):
     monkeypatch.setattr(Path, "home", lambda: Path("home"))
     if variable:
         monkeypatch.setenv(variable, "given")
-    assert cache_folder() == Path(expected)
+    assert data_folders() == [Path(expected)]
 
 
 @pytest.mark.data

@@ -198,7 +198,7 @@ def test_a_seed_fixes_everything(structure):
         ({"n_features": ()}, "n_features is empty"),
         ({"n_features": (3, 0)}, r"n_features\[1\]=0; expected an integer of at least 1"),
         ({"n_noise_views": -1}, "n_noise_views=-1; expected an integer of at least 0"),
-        ({"structure": "moons"}, "structure='moons'; expected one of 'clusters', 'interaction'"),
+        ({"structure": "moons"}, "structure='moons'; expected 'clusters' or 'interaction'"),
         ({"separation": -1.0}, "separation=-1.0; expected a finite number"),
         ({"noise": np.nan}, "noise=nan; expected a finite number"),
         ({"noise": "loud"}, "noise='loud'; expected a finite number"),
@@ -217,7 +217,7 @@ def test_a_seed_fixes_everything(structure):
         ),
         (
             {"structure": "interaction", "n_features": (20, 4)},
-            "4 features would carry the clusters; structure='interaction' needs at least 5",
+            "4 features would be informative; structure='interaction' needs at least 5",
         ),
     ],
 )
@@ -228,7 +228,7 @@ def test_refuses_bad_parameters_by_name(settings, message):
 
 @pytest.mark.parametrize("n_features", [20, "20", None])
 def test_widths_come_one_a_view(n_features):
-    with pytest.raises(TypeError, match="expected one width a view"):
+    with pytest.raises(TypeError, match="expected one width per view"):
         make_views(n_features=n_features)
 
 

@@ -3,12 +3,8 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-import scipy.sparse as sp
-from hypothesis import given
-from hypothesis import strategies as st
 
 from manyview.datasets import read_views, write_views
-from manyview.datasets.tables import Table, join
 
 TEXT = "id,apple,pear\na,1,2\nb,3,4\nc,5,6.5\n"
 IMAGE = "id,red\nc,30\na,10\nb,20\n"
@@ -104,8 +100,8 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("labels", "message"),
         [
-            ("id,y\na,1\n", r"labels\.csv has no label for 2 of 3 ids \('c', 'b'\)"),
-            ("id,y\na,1\nb,\nc,1\n", r"labels\.csv has no label for 1 of 3 ids \('b'\)"),
+            ("id,y\na,1\n", r"labels\.csv has no label for 2 of 3 samples \('c', 'b'\)"),
+            ("id,y\na,1\nb,\nc,1\n", r"labels\.csv has no label for 1 of 3 samples \('b'\)"),
         ],
     )
     def test_labels_of_some_leave_the_views_without_classes(self, folder, labels, message):
@@ -132,7 +128,7 @@ class TestLabels:
             read_views(folder(text=TEXT, image=IMAGE, labels=labels))
 
     def test_no_file_of_labels(self, folder):
-        with pytest.raises(ValueError, match=r"labels='y' names a column of a file 'labels\.csv'"):
+        with pytest.raises(ValueError, match=r"labels='y' is a column of a file 'labels\.csv'"):
             read_views(folder(text=TEXT), labels="y")
 
 
@@ -170,7 +166,7 @@ class TestIds:
             read_views(folder(a="u,w\na,1\n", b="u,w\na,1\n"))
 
     def test_no_id_in_common(self, folder):
-        message = r"no id is in any two of a\.csv \('p', 'q'\), b\.csv \('r'\)"
+        message = r"no id occurs in any two of a\.csv \('p', 'q'\), b\.csv \('r'\)"
         with pytest.raises(ValueError, match=message):
             read_views(folder(a="id,x\np,1\nq,2\n", b="id,x\nr,1\n"))
 
@@ -180,7 +176,7 @@ class TestIds:
     [
         ("", "text.csv is empty; expected a table"),
         ("\n\n", "text.csv is empty; expected a line of column names"),
-        ("id,x\n", "text.csv has no rows; expected one a sample"),
+        ("id,x\n", "text.csv has no rows"),
         ("id\na\n", "text.csv has no column beside 'id'"),
         ("id,x\na,1\nb,2\na,3\n", "text.csv: id 'a' is in row 1 and in row 3"),
         ("id,x\na,1\n,2\n", "text.csv: row 2 has no id"),
@@ -232,7 +228,7 @@ def test_both_kinds_of_table(folder):
 
 
 def test_two_files_of_labels(folder):
-    with pytest.raises(ValueError, match=r"both labels\.csv and labels\.parquet"):
+    with pytest.raises(ValueError, match=r"labels\.csv and labels\.parquet both"):
         read_views(folder(text=TEXT, labels="id,y\n", labels__parquet={"id": ["a"], "y": [1]}))
 
 
@@ -241,10 +237,11 @@ def test_files_of_other_kinds_are_no_views(folder):
     (made / "more.csv").mkdir()
     assert read_views(made).views.names == ("text",)
     (made / "text.csv").unlink()
-    with pytest.raises(ValueError, match=r"expected \.csv, \.tsv or \.parquet files, one a view"):
+    with pytest.raises(ValueError, match=r"README\.md.*; expected \.csv, \.tsv or \.parquet files"):
         read_views(made)
 
 
+@pytest.mark.slow
 def test_a_line_of_more_than_a_megabyte(folder):
     width = 300_000
     head = ",".join(["id", *(f"x{d}" for d in range(width))])
@@ -290,9 +287,9 @@ def test_ids_and_presence_outlive_other_formats(folder, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"labels": "y"}, r"set\.npz: received labels='y', which names a column"),
+        ({"labels": "y"}, r"set\.npz: received labels='y'"),
         ({"id_column": "id"}, r"set\.npz: received id_column='id'"),
-        ({"samples": "some"}, "samples='some'; expected one of 'all', 'common'"),
+        ({"samples": "some"}, "samples='some'; expected 'all' or 'common'"),
     ],
 )
 def test_options_that_do_not_apply(tmp_path, options, message):
@@ -325,7 +322,7 @@ def test_columns_may_be_called_by_numbers(folder):
 def test_another_separator_is_told(folder, suffix, mark):
     text, image = (table.replace(",", mark) for table in (TEXT, IMAGE))
     made = folder(**{f"text__{suffix}": text, f"image__{suffix}": image})
-    with pytest.raises(ValueError, match="seem to be separated by"):
+    with pytest.raises(ValueError, match=rf"\.{suffix} has one column, .*separated by"):
         read_views(made)
 
 
@@ -364,7 +361,7 @@ class TestIndexesOfPandas:
         patients = self.frame.rename(columns={"id": "patient"}).assign(patient=[4, 3, 2, 1])
         patients.iloc[[0, 2, 3]].to_parquet(tmp_path / "a.parquet")
         patients.iloc[[2, 1, 3]].rename(columns={"x": "z"}).to_parquet(tmp_path / "b.parquet")
-        with pytest.raises(ValueError, match=r"2 columns are in all files .*call the one"):
+        with pytest.raises(ValueError, match=r"2 columns are in all files .*id_column"):
             read_views(tmp_path)
         data = read_views(tmp_path, id_column="patient", samples="common")
         assert data.views.n_features == [1, 1]
@@ -388,14 +385,14 @@ class TestIndexesOfPandas:
 def test_tables_of_other_kinds_are_warned_of(folder, name):
     made = folder(text=TEXT)
     (made / name).write_text("id\tred\na\t1\n")
-    with pytest.warns(UserWarning, match=rf"'{name}' left out; views are \.csv, \.tsv or"):
+    with pytest.warns(UserWarning, match=rf"'{name}' is left out"):
         assert len(read_views(made).views) == 1
 
 
 def test_links_to_nothing_are_warned_of(folder):
     made = folder(text=TEXT)
     (made / "image.csv").symlink_to(made / "nowhere.csv")
-    with pytest.warns(UserWarning, match=r"'image\.csv' left out, as a link to nothing"):
+    with pytest.warns(UserWarning, match=r"'image\.csv' is left out: a broken link"):
         assert len(read_views(made).views) == 1
 
 
@@ -420,7 +417,7 @@ def test_numbers_among_true_and_false_are_refused(folder):
 def test_compressed_tables_are_warned_of(folder):
     made = folder(text=TEXT, image__csv_gz=b"")
     (made / "image.csv_gz").rename(made / "image.csv.gz")
-    with pytest.warns(UserWarning, match=r"'image\.csv\.gz' left out, as compressed"):
+    with pytest.warns(UserWarning, match=r"'image\.csv\.gz' is left out: compressed"):
         assert len(read_views(made).views) == 1
 
 
@@ -428,59 +425,3 @@ def test_a_letter_that_is_not_utf8_far_down(folder):
     lines = [f"p{n},{n}\n".encode() for n in range(9000)]
     with pytest.raises(ValueError, match=r"column 'id' is not UTF-8.*save it as CSV in UTF-8"):
         read_views(folder(text=b"id,x\n" + b"".join(lines) + b"caf\xe9,1\n"))
-
-
-IDS = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8, unique=True)
-
-
-def table(name, ids, kind=np.asarray):
-    rows = np.array([[ord(i), ord(name)] for i in ids], dtype=float)
-    return Table(name, f"{name}.csv", np.array(ids), kind(rows), np.array(["p", "q"]))
-
-
-@given(ids=st.lists(IDS, min_size=2, max_size=3), kind=st.sampled_from([np.asarray, sp.csc_array]))
-def test_every_sample_keeps_its_rows(ids, kind):
-    together = [i for some in ids for i in some]
-    if len(together) == len(set(together)):
-        return
-    tables = [table("xyz"[v], some, kind) for v, some in enumerate(ids)]
-    joined = join(tables)
-    assert joined.ids.tolist() == list(dict.fromkeys(together))
-    for v, array in enumerate(joined.arrays):
-        dense = array.toarray() if sp.issparse(array) else array
-        for n, i in enumerate(joined.ids):
-            here = i in ids[v]
-            assert dense[n].tolist() == ([ord(i), ord("xyz"[v])] if here else [0, 0])
-            assert (joined.present is None and here) or joined.present[n, v] == here
-
-
-@given(ids=st.lists(IDS, min_size=2, max_size=3))
-def test_common_samples(ids):
-    tables = [table("xyz"[v], some) for v, some in enumerate(ids)]
-    common = [i for i in ids[0] if all(i in some for some in ids)]
-    if not common:
-        with pytest.raises(ValueError, match=r"no id is in all of x\.csv"):
-            join(tables, samples="common")
-        return
-    joined = join(tables, samples="common")
-    assert joined.ids.tolist() == common
-    assert joined.present is None
-    assert all(array[:, 0].tolist() == [ord(i) for i in common] for array in joined.arrays)
-
-
-def test_a_given_order():
-    joined = join([table("x", "ab"), table("y", "ba")], order=np.array(["b", "a"]))
-    assert joined.ids.tolist() == ["b", "a"]
-    assert joined.arrays[0][:, 0].tolist() == [ord("b"), ord("a")]
-
-
-@pytest.mark.parametrize(
-    ("ids", "message"),
-    [
-        (["a", "b", "a"], r"x\.csv: id 'a' is in row 1 and in row 3; expected one row a sample"),
-        (["a", ""], r"x\.csv: row 2 has no id"),
-    ],
-)
-def test_ids_tell_samples_apart(ids, message):
-    with pytest.raises(ValueError, match=message):
-        join([Table("x", "x.csv", np.array(ids), np.eye(len(ids)), np.array(ids))])

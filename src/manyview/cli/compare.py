@@ -13,7 +13,6 @@ from rich.table import Table
 
 from manyview import __version__
 from manyview.cli.console import InterruptionError, new_console, shown_progress
-from manyview.cli.named_data import find_dataset
 from manyview.cli.outputs import (
     check_replaceable,
     check_replaceable_report,
@@ -21,6 +20,7 @@ from manyview.cli.outputs import (
     print_parts,
     table,
 )
+from manyview.datasets.files import find_dataset
 from manyview.experiment import (
     METHODS,
     Method,

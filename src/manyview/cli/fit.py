@@ -9,7 +9,6 @@ from time import perf_counter
 
 from manyview import MMC, read_model, write_model
 from manyview.cli.console import InterruptionError, new_console
-from manyview.cli.named_data import find_dataset, sources_of
 from manyview.cli.outputs import (
     STDOUT,
     check_targets,
@@ -24,6 +23,7 @@ from manyview.cli.outputs import (
     write_combinations,
     write_labels,
 )
+from manyview.datasets.files import find_dataset, sources_of
 from manyview.exceptions import ViewWarning
 from manyview.mmc.checkpoint import previous_of
 from manyview.storage import file_place

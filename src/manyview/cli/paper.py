@@ -10,9 +10,9 @@ from typing import Any
 
 from manyview.cli.compare import comparison_table, error_lines, interrupts_explained
 from manyview.cli.console import new_console, shown_progress
-from manyview.cli.named_data import find_dataset
 from manyview.cli.outputs import print_parts
 from manyview.datasets import Dataset, make_views
+from manyview.datasets.files import find_dataset
 from manyview.experiment import Listener
 from manyview.paper import reproduce
 

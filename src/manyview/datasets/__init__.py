@@ -1,4 +1,4 @@
-"""Data to cluster: embedded, synthetic, read from files, and the news sets of the literature."""
+"""Bundled and synthetic data sets, the news sets of the literature, and files of views."""
 
 from manyview.datasets.dataset import Dataset
 from manyview.datasets.digits import load_digits_views

@@ -1,4 +1,4 @@
-"""Handwritten digits in four views, embedded in scikit-learn: nothing is downloaded."""
+"""Handwritten digits in four views, computed from the images that scikit-learn contains."""
 
 from __future__ import annotations
 
@@ -22,25 +22,24 @@ FeaturesAndNames = tuple[Floats, list[str]]
 
 
 def load_digits_views(*, n_samples: int | None = None) -> Dataset:
-    """1797 handwritten digits, each an image of 8 x 8 pixels, seen in four ways.
+    """Load 1797 handwritten digits, images of 8 x 8 pixels, in four views.
 
     ``pixels`` (64)
         Ink of each pixel, 0 to 16.
     ``fourier`` (34)
-        ``log(1 + magnitude)`` of the two-dimensional Fourier transform: which strokes repeat, in
-        which direction, whatever their place. Magnitudes that are equal for every real image are
-        given once.
+        ``log(1 + magnitude)`` of the two-dimensional Fourier transform, which does not depend on
+        the position of the strokes. Magnitudes that are equal for every real image occur once.
     ``projections`` (46)
         Ink summed along each row, column, diagonal and antidiagonal.
     ``gradients`` (72)
         Histograms of oriented gradients: in each of 3 x 3 overlapping cells of 4 x 4 pixels,
-        the length of the gradients that point in each of eight directions.
+        the total length of the gradients in each of eight directions.
 
     Parameters
     ----------
     n_samples : int, optional
-        Take the first samples only. The classes come in turns, so that any number of samples
-        holds about as many of each.
+        Number of samples, the first ones; by default all. The classes alternate, so that any
+        number of samples is about balanced.
 
     Returns
     -------
@@ -106,8 +105,8 @@ def _projections(images: Floats) -> FeaturesAndNames:
 def _gradients(images: Floats) -> FeaturesAndNames:
     down, right = np.gradient(images, axis=(1, 2))
     length = np.hypot(down, right)
-    # directions are rounded to multiples of 45 degrees, where upright strokes lie: a bin's edge
-    # is never hit, so that rounding of the angle cannot move a gradient to another bin
+    # bins are centred on multiples of 45 degrees, where the gradients of straight strokes lie, so
+    # that rounding errors of the angle do not move them to another bin
     turn = np.arctan2(down, right) / (2 * np.pi) * _ORIENTATIONS
     direction = np.rint(turn).astype(int) % _ORIENTATIONS
     histograms, names = [], []

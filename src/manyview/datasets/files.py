@@ -1,34 +1,36 @@
-"""Data sets from files and folders, and to files, by suffix."""
+"""Data sets read from and written to files and folders, and data sets found by name."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import replace
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from manyview.datasets.dataset import SAMPLES, Dataset, check_ids, encode_labels
+from manyview.datasets.dataset import Dataset, check_ids, encode_labels
+from manyview.datasets.digits import load_digits_views
 from manyview.datasets.h5mu import read_h5mu
 from manyview.datasets.matlab import read_matlab, write_matlab
 from manyview.datasets.native import read_native, write_native
 from manyview.datasets.tables import SUFFIXES, read_folder
 from manyview.views import as_views, first_index
 
-__all__ = ["read_views", "write_views"]
+__all__ = ["data_folders", "find_dataset", "read_views", "sources_of", "write_views"]
 
 _READERS: dict[str, Callable[..., Dataset]] = {
     ".npz": read_native,
     ".mat": read_matlab,
     ".h5mu": read_h5mu,
 }
-_OPTIONS: dict[Any, set[str]] = {
-    read_h5mu: {"labels", "samples"},
-    read_folder: {"labels", "id_column", "samples"},
+_OPTIONS: dict[Any, tuple[str, ...]] = {
+    read_h5mu: ("labels", "samples"),
+    read_folder: ("labels", "id_column", "samples"),
 }
-_WITH_COLUMNS = {"labels": "a folder or a .h5mu file", "id_column": "a folder"}
 _WRITERS: dict[str, Callable[..., None]] = {".npz": write_native, ".mat": write_matlab}
 
 
@@ -39,7 +41,7 @@ def read_views(
     id_column: str | None = None,
     samples: str = "all",
 ) -> Dataset:
-    """Read views, and the classes of their samples where the file has them.
+    """Read views, and the classes of their samples if the file has them.
 
     Parameters
     ----------
@@ -48,50 +50,49 @@ def read_views(
         of CSV, TSV or Parquet files. MATLAB files of version 7.3, MuData files and folders
         need the extra ``io``: ``pip install 'manyview[io]'``.
 
-        In a MATLAB file the views are looked for in a cell array (``X``, ``data``, ``fea`` or
-        ``views``), then in numbered variables (``X1``, ``X2``, ... or ``view1``, ...), then in
-        any cell array of matrices, then in any matrices that have one row a sample. Labels are
-        looked for in ``Y``, ``gt``, ``truth``, ``gnd``, ``label`` or ``labels``, in capitals or
-        not. Their number tells whether a view has its samples in rows or in columns; without
-        labels, samples are rows unless only the numbers of columns agree.
+        In a MATLAB file the views are a cell array (``X``, ``data``, ``fea`` or ``views``), else
+        numbered variables (``X1``, ``X2``, ... or ``view1``, ...), else any cell array of
+        matrices, else any matrices with one row per sample. Labels are ``Y``, ``gt``, ``truth``,
+        ``gnd``, ``label`` or ``labels``, in upper or lower case. Their number shows whether the
+        samples of a view are rows or columns. Without labels, samples are rows unless only the
+        numbers of columns agree.
 
-        In a MuData file the modalities are the views and the names of observations tell the
-        samples.
+        In a MuData file the modalities are the views. Samples are matched by observation name.
 
-        In a folder each file is a view, in the order of their names, with a column of ids that
-        all files have; the other columns are features. ``labels.csv`` (``.tsv``,
-        ``.parquet``) holds ids and labels. Files of other kinds are ignored.
+        In a folder each file is a view, sorted by name, with a column of ids that all files have.
+        The other columns are features. ``labels.csv`` (``.tsv``, ``.parquet``) holds ids and
+        labels. Other files are ignored.
     labels : str, optional
-        Column of classes: of ``obs`` in a MuData file, for all samples or of a modality
-        (``"cell_type"``, ``"rna:cell_type"``), or of the file of labels in a folder. By default,
-        ``cell_type``, ``label``, ``class`` or ``y``, in capitals or not, where there is one.
+        Column of classes: in a MuData file a column of ``obs``, for all samples or of a modality
+        (``"cell_type"``, ``"rna:cell_type"``), in a folder a column of the file of labels. By
+        default ``cell_type``, ``label``, ``class`` or ``y``, in upper or lower case, if it exists.
     id_column : str, optional
-        Column of ids in the files of a folder. By default ``id``, ``sample`` or ``index`` and
-        the like, or the only column that all files have.
+        Column of ids in the files of a folder. By default ``id``, ``sample``, ``index`` or
+        similar, or the only column that all files have.
     samples : {"all", "common"}, default="all"
-        Whether to keep samples that some views lack, which ``views.present`` then tells, or only
-        those that have all views.
+        Whether to keep samples with missing views, which ``views.present`` then marks, or only
+        samples that have all views.
 
     Returns
     -------
     Dataset
-        Views, classes numbered from 0, and the names of views, features and classes that the
-        file has. Classes without names are named by their labels in the file.
+        Views, classes numbered from 0, and the names of views, features and classes in the file.
+        Classes without names are named by their labels.
 
     Warns
     -----
     UserWarning
-        Where a file of a folder lacks ids that others have, or the labels some samples: then there
-        are no classes.
+        If some samples have no row in a file of a folder, or no label: the latter leaves out the
+        classes.
 
     Raises
     ------
     FileNotFoundError
-        Where there is no such file.
+        If there is no such file.
     ValueError
-        Where the file cannot be read or does not hold views; it names the file and what is wrong.
+        If the file cannot be read or does not hold views. The message names the file.
     ImportError
-        Where the format needs the extra ``io``, which is not installed.
+        If the format needs the extra ``io`` and it is not installed.
 
     See Also
     --------
@@ -114,24 +115,57 @@ def read_views(
     (('pixels', 'fourier', 'projections', 'gradients'), 100)
     """
     path = Path(path)
-    if samples not in SAMPLES:
-        raise ValueError(f"samples={samples!r}; expected one of {', '.join(map(repr, SAMPLES))}")
+    if samples not in ("all", "common"):
+        raise ValueError(f"samples={samples!r}; expected 'all' or 'common'")
     if not path.exists():
         raise FileNotFoundError(f"no file {path}")
     read = _reader(path)
-    given = {"labels": labels, "id_column": id_column, "samples": samples}
-    taken = _OPTIONS.get(read, set())
-    for option in ("labels", "id_column"):
-        if given[option] is not None and option not in taken:
+    options = {"labels": labels, "id_column": id_column, "samples": samples}
+    accepted = _OPTIONS.get(read, ())
+    for option, where in (("labels", "a folder or a .h5mu file"), ("id_column", "a folder")):
+        if options[option] is not None and option not in accepted:
             raise ValueError(
-                f"{path}: received {option}={given[option]!r}, which names a column of "
-                f"{_WITH_COLUMNS[option]}"
+                f"{path}: received {option}={options[option]!r}, which names a column of {where}"
             )
     try:
-        dataset = read(path, **{option: given[option] for option in taken})
+        dataset = read(path, **{option: options[option] for option in accepted})
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
-    return dataset if samples == "all" else _common(dataset, path)
+    present = dataset.views.present
+    if samples == "all" or present is None:
+        return dataset
+    rows = present.all(axis=1)
+    if not rows.any():
+        raise ValueError(f"{path}: no sample has all views; samples='common' would leave none")
+    return replace(
+        dataset,
+        views=dataset.views.take(rows),
+        y=None if dataset.y is None else dataset.y[rows],
+        sample_ids=None if dataset.sample_ids is None else dataset.sample_ids[rows],
+    )
+
+
+def _reader(path: Path) -> Callable[..., Dataset]:
+    if path.is_dir():
+        return read_folder
+    if path.suffix.lower() in SUFFIXES:
+        raise ValueError(
+            f"{path} is a single table; expected the folder that holds one table per view, or "
+            + " or ".join(_READERS)
+        )
+    if path.suffix.lower() == ".h5ad":
+        raise ValueError(
+            f"{path} holds one view; read it with anndata and pass the objects to the estimator"
+        )
+    return _READERS[_suffix(path, _READERS)]
+
+
+def _suffix(path: Path, known: Iterable[str]) -> str:
+    suffix = path.suffix.lower()
+    if suffix not in known:
+        found = f"suffix {path.suffix!r}" if suffix else "no suffix"
+        raise ValueError(f"{path} has {found}; expected {' or '.join(known)}")
+    return suffix
 
 
 def write_views(
@@ -144,28 +178,27 @@ def write_views(
 ) -> None:
     """Write views, and the classes of their samples, to a file that ``read_views`` reads.
 
-    The file is written whole or not at all: where writing fails, an older file stays.
+    The file is written completely or not at all: if writing fails, an existing file is kept.
 
     Parameters
     ----------
     path : str or path-like
-        Where to; the suffix says the format. ``.npz`` is the native file and keeps everything as
-        it is. ``.mat`` (MATLAB version 7) holds a cell array ``X`` of views with samples in rows
-        and a column ``Y`` of classes numbered from 1; sparse and half-precision views become
-        double there.
+        The file. ``.npz`` is the native format, which keeps everything as it is. ``.mat`` (MATLAB
+        version 7) holds a cell array ``X`` of views with samples in rows and a column ``Y`` of
+        classes numbered from 1. Sparse and half-precision views become double in it.
     views : Views, list, tuple or dict of array-likes, or Dataset
-        The views, in this process, as :func:`manyview.as_views` takes them. A Dataset brings its
-        classes along, DataFrames the index of their samples.
+        The views, in this process, as :func:`manyview.as_views` accepts them. The classes of a
+        Dataset and the index of DataFrames are written too.
     y : array-like of shape (n_samples,), optional
         Labels, numbers or strings. They are numbered from 0 in sorted order.
     class_names : array-like of str of shape (n_classes,), optional
         Names of the classes; ``y`` then holds 0 to ``n_classes - 1``. By default the labels.
     compress : bool, default=True
-        Whether to trade time for a smaller file.
+        Whether to compress the file, which takes longer.
 
     See Also
     --------
-    read_views : Read the file back.
+    read_views : Read the file.
 
     Examples
     --------
@@ -189,65 +222,110 @@ def write_views(
         name, sample_ids, views = views.name, views.sample_ids, views.views
     checked = as_views(views)
     index = first_index(views)
-    if sample_ids is None and index is not None and not _counts(index):
+    # an index that only counts the rows is not an id
+    counts = index is not None and np.array_equal(np.asarray(index), np.arange(len(index)))
+    if sample_ids is None and index is not None and not counts:
         sample_ids = np.asarray([str(sample) for sample in index], dtype=np.str_)
     if sample_ids is not None:
-        check_ids("the ids of samples", sample_ids)
+        check_ids("the sample ids", sample_ids)
     if checked.place != "numpy":
         raise TypeError(
-            f"received views of {checked.place}; expected NumPy or SciPy arrays, or DataFrames: "
-            "bring them to this process first"
+            f"received views of {checked.place}; expected NumPy or SciPy arrays, or DataFrames, "
+            "in this process"
         )
     if y is not None:
         y, class_names = encode_labels(y, checked.n_samples, class_names)
     elif class_names is not None:
-        raise ValueError("received class_names without y: they name the classes of y")
+        raise ValueError("received class_names without y; expected the labels that they name")
     write(path, Dataset(checked, y, class_names, name, sample_ids), compress=compress)
 
 
-def _counts(index: Any) -> bool:
-    """Return whether an index says no more than the places of rows."""
-    return bool(np.array_equal(np.asarray(index), np.arange(len(index))))
+def find_dataset(name: str, *, classes: str | None = None, id_column: str | None = None) -> Dataset:
+    """Return a data set by its path or by its name.
 
+    Parameters
+    ----------
+    name : str
+        A path, or the name of a native file without suffix in the folder that ``MANYVIEW_DATA``
+        names, ``"digits"``, or one of the news sets ``"3sources"``, ``"fox"`` and ``"cnn"``.
+    classes, id_column : str, optional
+        The `labels` and `id_column` of :func:`manyview.datasets.read_views`, for paths only.
 
-def _common(dataset: Dataset, path: Path) -> Dataset:
-    present = dataset.views.present
-    if present is None:
-        return dataset
-    rows = present.all(axis=1)
-    if not rows.any():
-        raise ValueError(f"{path}: no sample has all views, and samples='common' asks for those")
-    return replace(
-        dataset,
-        views=dataset.views.take(rows),
-        y=None if dataset.y is None else dataset.y[rows],
-        sample_ids=None if dataset.sample_ids is None else dataset.sample_ids[rows],
+    Returns
+    -------
+    Dataset
+        The data set.
+
+    Raises
+    ------
+    ValueError
+        If there is no such data set. The message lists the known names.
+
+    Examples
+    --------
+    >>> find_dataset("digits").views.n_samples
+    1797
+    """
+    # this module reads the files of the news sets
+    from manyview.datasets.news import NEWS
+
+    if not name:
+        raise ValueError("an empty name; expected a file, a folder or the name of a data set")
+    if Path(name).exists() or Path(name).suffix:
+        return read_views(name, labels=classes, id_column=id_column)
+    if classes is not None or id_column is not None:
+        raise ValueError(
+            f"--classes and --id-column name columns of a file or a folder; {name!r} is a set"
+        )
+    if name == "digits":
+        return load_digits_views()
+    if name in NEWS:
+        return NEWS[name]()
+    folder = os.environ.get("MANYVIEW_DATA")
+    files = {path.stem: path for path in sorted(Path(folder).glob("*.npz"))} if folder else {}
+    if name in files:
+        return read_views(files[name])
+    known = list(dict.fromkeys([*files, *NEWS, "digits"]))
+    near = get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]}? " if near else ""
+    if not folder:
+        more = ". MANYVIEW_DATA can name a folder with more"
+    else:
+        more = "" if Path(folder).is_dir() else f". MANYVIEW_DATA={folder} is not a folder"
+    raise ValueError(
+        f"no file or data set {name!r}; {hint}the known sets are {', '.join(known)}{more}"
     )
 
 
-def _reader(path: Path) -> Callable[..., Dataset]:
-    if path.is_dir():
-        return read_folder
-    if path.suffix.lower() in SUFFIXES:
-        raise ValueError(
-            f"{path} is a single table; expected the folder that holds one for each view, or "
-            + _known(_READERS)
-        )
-    if path.suffix.lower() == ".h5ad":
-        raise ValueError(
-            f"{path} holds one view; read it with anndata, and give the objects to MMC"
-        )
-    return _READERS[_suffix(path, _READERS)]
+def sources_of(name: str) -> list[Path]:
+    """Return the files and folders that :func:`find_dataset` may read for a name."""
+    if Path(name).exists() or Path(name).suffix:
+        return [Path(name)]
+    return [
+        entry
+        for folder in data_folders()
+        if folder.is_dir()
+        for entry in sorted(folder.iterdir())
+        if entry.stem in (name, f"{name}_raw")
+    ]
 
 
-def _suffix(path: Path, known: dict[str, Any]) -> str:
-    suffix = path.suffix.lower()
-    if suffix not in known:
-        given = f"suffix {path.suffix!r}" if suffix else "no suffix"
-        raise ValueError(f"{path} has {given}; expected {_known(known)}")
-    return suffix
+def data_folders() -> list[Path]:
+    """Return the folders in which data sets are looked for: ``MANYVIEW_DATA``, then the cache."""
+    shared = os.environ.get("MANYVIEW_DATA")
+    return [*([Path(shared)] if shared else []), _cache_folder()]
 
 
-def _known(formats: dict[str, Any]) -> str:
-    *others, last = formats
-    return f"{', '.join(others)} or {last}"
+def _cache_folder() -> Path:
+    """Return the folder of downloads: ``MANYVIEW_CACHE``, or ``manyview`` in the user's cache."""
+    chosen = os.environ.get("MANYVIEW_CACHE")
+    if chosen:
+        return Path(chosen)
+    home = Path.home()
+    if sys.platform == "darwin":
+        base = home / "Library" / "Caches"
+    elif sys.platform == "win32":
+        base = Path(os.environ.get("LOCALAPPDATA") or home / "AppData" / "Local")
+    else:
+        base = Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache")
+    return base / "manyview"

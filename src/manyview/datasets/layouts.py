@@ -1,6 +1,6 @@
-"""Which of a MATLAB file's variables are views and which are labels.
+"""Recognition of the views and labels among the variables of a MATLAB file.
 
-There is no standard. Multi-view data sets are passed around as a cell array of matrices, as
+There is no standard. Multi-view data sets are distributed as a cell array of matrices, as
 numbered variables or as a few matrices, with samples in rows or in columns, and with labels under
 half a dozen names.
 """
@@ -20,29 +20,237 @@ from manyview._typing import Strings
 from manyview.datasets.dataset import Dataset, assemble
 from manyview.exceptions import warn_user
 
-__all__ = ["cell_strings", "described", "find_dataset", "is_cell", "is_matrix", "unpacked"]
+__all__ = ["is_cell", "recognise_layout"]
+
+# compared in lower case, without underscores
+_CELLS = ("x", "data", "fea", "views", "view", "features", "feature")
+_LABELS = ("y", "gt", "truth", "gnd", "label", "labels", "truelabel", "truelabels", "groundtruth")
+_NUMBERED = re.compile(r"(x|views?|v|fea|features?|data)_?(\d+)", re.IGNORECASE)
+_ABOUT = ("view_names", "class_names", "terms", "present", "sample_ids")
+
+
+def recognise_layout(variables: Mapping[str, Any], name: str = "") -> Dataset:
+    """Find the views and the labels among the variables of a MATLAB file.
+
+    The variables are those that :func:`scipy.io.loadmat` returns. The order of the search is
+    described in :func:`manyview.datasets.read_views`.
+
+    Examples
+    --------
+    >>> recognise_layout({"X1": np.eye(2, 3), "X2": np.eye(2), "gt": np.array([[1], [2]])}).views
+    Views(2 samples; X1: 3 x float64, X2: 2 x float64)
+    """
+    label_key, labels = _find_labels(variables)
+    names, arrays = _find_views(variables, label_key, None if labels is None else len(labels))
+    keys = names or [f"view{v}" for v in range(len(arrays))]
+    view_names, class_names, sample_ids = (
+        _strings(variables.get(key)) for key in ("view_names", "class_names", "sample_ids")
+    )
+    terms: Any = variables.get("terms")
+    feature_names = None
+    if is_cell(terms) and terms.size == len(arrays):
+        feature_names = [_strings(item) if item.size else None for item in terms.ravel()]
+    oriented = _samples_as_rows(dict(zip(keys, arrays, strict=True)), label_key, labels)
+    if labels is not None and class_names is not None:
+        first = _first_code(labels, len(class_names))
+        if first is None:
+            class_names = None
+        else:
+            labels = labels.astype(np.int64) - first
+    return assemble(
+        oriented,
+        view_names=names if view_names is None else view_names.tolist(),
+        feature_names=feature_names,
+        present=variables.get("present"),
+        labels=labels,
+        class_names=class_names,
+        name=name,
+        sample_ids=sample_ids,
+    )
+
+
+def _find_labels(variables: Mapping[str, Any]) -> tuple[str | None, npt.NDArray[Any] | None]:
+    keys = _known_keys(variables, _LABELS)
+    for key in keys:
+        labels = _as_labels(key, variables[key])
+        if labels is not None:
+            return key, labels
+    for key in keys:
+        if not _is_second_view(key, variables[key]):
+            warn_user(
+                f"variable {key!r} {_described(variables[key])} is left out; expected one label "
+                "per sample"
+            )
+    return None, None
+
+
+def _as_labels(key: str, value: Any) -> npt.NDArray[Any] | None:
+    """Return one label per sample, or None if `value` does not hold labels."""
+    if sp.issparse(value):
+        # do not make a large sparse view dense only to find that it holds no labels
+        if 1 not in value.shape and value.nnz not in value.shape:
+            return None
+        value = value.toarray()
+    strings = _strings(value)
+    if strings is not None:
+        return strings
+    if is_cell(value):
+        return _labels_in_cell(key, value.ravel().tolist())
+    if not _is_matrix(value) or not value.size:
+        return None
+    numbers: npt.NDArray[Any] = value.astype(np.int64) if value.dtype == bool else value
+    if 1 in numbers.shape:
+        return numbers.ravel()
+    if np.isin(numbers, (0, 1)).all():
+        for indicator in (numbers, numbers.T):
+            if (indicator.sum(axis=1) == 1).all():
+                # MATLAB counts columns from 1
+                return np.asarray(indicator.argmax(axis=1) + 1)
+    return None
+
+
+def _labels_in_cell(key: str, items: list[Any]) -> npt.NDArray[Any] | None:
+    """Return the labels of a cell array of single labels, or of one array of labels per view."""
+    found = [_as_labels(key, item) for item in items]
+    if not found or found[0] is None:
+        return None
+    if all(labels is not None and labels.size == 1 for labels in found):
+        return np.concatenate([labels for labels in found if labels is not None])
+    if any(labels is None or not np.array_equal(labels, found[0]) for labels in found):
+        warn_user(f"the labels in {key!r} differ between views; those of the first are used")
+    return found[0]
+
+
+def _first_code(labels: npt.NDArray[Any], n_classes: int) -> int | None:
+    """Return the label of the first class, 0 or 1; None if the labels are not class codes."""
+    if labels.dtype.kind not in "iuf" or not np.isfinite(labels).all():
+        return None
+    first = 0 if labels.min() == 0 else 1
+    fits = first <= labels.min() and labels.max() < n_classes + first
+    return first if fits and (labels == np.rint(labels)).all() else None
+
+
+def _find_views(
+    variables: Mapping[str, Any], label_key: str | None, n_samples: int | None
+) -> tuple[list[str] | None, list[Any]]:
+    """Return the names of the views, None if the file has none, and their arrays."""
+    candidates = {
+        key: value
+        for key, value in variables.items()
+        if key not in (*_ABOUT, label_key)
+        and (_plain(key) not in _LABELS or _is_second_view(key, value))
+    }
+    for key in _known_keys(candidates, _CELLS):
+        items = _unpacked(candidates[key])
+        bad = [v for v, item in enumerate(items) if not _is_matrix(item)]
+        if items and not bad:
+            return None, items
+        if len(bad) < len(items):
+            raise ValueError(
+                f"element {bad[0] + 1} of cell array {key!r} is {_described(items[bad[0]])}; "
+                "expected a matrix of numbers"
+            )
+    found = _numbered_matrices(candidates)
+    if not found:
+        # a cell array with an unknown name may also hold settings or cross-validation folds
+        for value in candidates.values():
+            items = _unpacked(value)
+            if items and all(_is_table(item, n_samples) for item in items):
+                return None, items
+        found = _plain_matrices(candidates, n_samples)
+    if not found:
+        raise ValueError(
+            f"no views found among {_all_described(variables)}; expected a cell array 'X' of "
+            "matrices, or matrices 'X1', 'X2', ..., with one row per sample"
+        )
+    return list(found), list(found.values())
+
+
+def _numbered_matrices(candidates: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the longest numbered series of matrices, such as X1, X2, ..., in order."""
+    series: dict[str, list[tuple[int, str]]] = {}
+    for key, value in candidates.items():
+        match = _NUMBERED.fullmatch(key)
+        if match and _is_matrix(value):
+            series.setdefault(match[1], []).append((int(match[2]), key))
+    longest = max(series.values(), key=len, default=[])
+    return {key: candidates[key] for _, key in sorted(longest)} if len(longest) > 1 else {}
+
+
+def _plain_matrices(candidates: Mapping[str, Any], n_samples: int | None) -> dict[str, Any]:
+    """Return the matrices with a side of `n_samples`, or else the most common number of rows."""
+    matrices = {key: value for key, value in candidates.items() if _is_table(value, n_samples)}
+    if n_samples is not None:
+        return matrices
+    rows = Counter(value.shape[0] for value in matrices.values()).most_common(2)
+    if len(rows) == 2 and rows[0][1] == rows[1][1]:
+        raise ValueError(
+            f"{_all_described(matrices)} have different numbers of rows, and there are no labels "
+            "that show which of them are views; name the views 'X1', 'X2', ..."
+        )
+    return {key: value for key, value in matrices.items() if value.shape[0] == rows[0][0]}
+
+
+def _samples_as_rows(
+    views: Mapping[str, Any], label_key: str | None, labels: npt.NDArray[Any] | None
+) -> list[Any]:
+    """Transpose the views whose samples are columns."""
+    if labels is None:
+        rows, columns = (len({value.shape[side] for value in views.values()}) for side in (0, 1))
+        transposed = dict.fromkeys(views, rows > 1 and columns == 1)
+    else:
+        for key, value in views.items():
+            if len(labels) not in value.shape:
+                raise ValueError(
+                    f"view {key!r} has shape {value.shape} and {label_key!r} holds {len(labels)} "
+                    "labels; expected one row, or one column, per label"
+                )
+        transposed = {key: value.shape[0] != len(labels) for key, value in views.items()}
+    arrays = [value.T if transposed[key] else value for key, value in views.items()]
+    # MATLAB stores arrays by column
+    return [array if sp.issparse(array) else np.ascontiguousarray(array) for array in arrays]
+
+
+def _is_second_view(key: str, value: Any) -> bool:
+    # X and Y can be two views, but an indicator matrix of classes is not a view
+    if _plain(key) != "y" or not _is_matrix(value) or sp.issparse(value) or 1 in value.shape:
+        return False
+    return not np.isin(value, (0, 1)).all()
+
+
+def _is_table(value: Any, n_samples: int | None) -> bool:
+    """Return True for a matrix that is not a vector and has a side of `n_samples`, if given."""
+    if not _is_matrix(value) or min(value.shape) < 2:
+        return False
+    return n_samples is None or n_samples in value.shape
 
 
 def is_cell(value: Any) -> bool:
-    """Whether ``value`` is a cell array."""
+    """Return True for a cell array."""
     return isinstance(value, np.ndarray) and value.dtype.kind == "O"
 
 
-def is_matrix(value: Any) -> bool:
-    """Whether ``value`` is a matrix of numbers, dense or sparse."""
+def _is_matrix(value: Any) -> bool:
     if sp.issparse(value):
         return True
     return isinstance(value, np.ndarray) and value.ndim == 2 and value.dtype.kind in "fiubc"
 
 
-def cell_strings(value: Any) -> npt.NDArray[np.str_] | None:
-    """Return the strings of a cell array or a character matrix, None where it is neither.
+def _unpacked(value: Any) -> list[Any]:
+    """Return the items of a cell array, without nested cell arrays of one item."""
+    if not is_cell(value):
+        return []
+    while value.size == 1 and is_cell(value.item()):
+        value = value.item()
+    items: list[Any] = value.ravel().tolist()
+    for v in range(len(items)):
+        while is_cell(items[v]) and items[v].size == 1:
+            items[v] = items[v].item()
+    return items
 
-    Examples
-    --------
-    >>> cell_strings(np.array(["cat ", "bird"]))
-    array(['cat', 'bird'], dtype='<U4')
-    """
+
+def _strings(value: Any) -> Strings | None:
+    """Return the strings of a cell array or a character matrix, None for other values."""
     if isinstance(value, np.ndarray) and value.dtype.kind == "U":
         # MATLAB pads the rows of a character matrix with blanks
         return np.char.rstrip(value.ravel(), " ")
@@ -54,266 +262,19 @@ def cell_strings(value: Any) -> npt.NDArray[np.str_] | None:
     return np.asarray(["".join(item.ravel()) for item in items], dtype=np.str_)
 
 
-def unpacked(value: Any) -> list[Any]:
-    """Return the items of a cell array, out of cell arrays of one item; no items of others."""
-    if not is_cell(value):
-        return []
-    while value.size == 1 and is_cell(value.item()):
-        value = value.item()
-    return [_bare(item) for item in value.ravel().tolist()]
-
-
-def described(value: Any) -> str:
-    """Return the shape and the type of a value, or of each one by name, for a message.
-
-    Examples
-    --------
-    >>> described({"X": np.eye(2), "k": np.array([[3]])})
-    "'X' (2 x 2 float64), 'k' (1 x 1 int64)"
-    """
-    if isinstance(value, Mapping):
-        parts = [f"{name!r} {described(item)}" for name, item in value.items()]
-        return ", ".join(parts) or "nothing"
+def _described(value: Any) -> str:
     kind = "cell array" if is_cell(value) else str(getattr(value, "dtype", type(value).__name__))
     sides = " x ".join(str(side) for side in getattr(value, "shape", ()))
     return f"({sides} {kind})" if sides else f"({kind})"
 
 
-def _bare(item: Any) -> Any:
-    while is_cell(item) and item.size == 1:
-        item = item.item()
-    return item
+def _all_described(variables: Mapping[str, Any]) -> str:
+    parts = [f"{name!r} {_described(value)}" for name, value in variables.items()]
+    return ", ".join(parts) or "nothing"
 
 
-_CELLS = ("x", "data", "fea", "views", "view", "features", "feature")
-_NUMBERED = re.compile(r"(x|views?|v|fea|features?|data)_?(\d+)", re.IGNORECASE)
-_LABELS = ("y", "gt", "truth", "gnd", "label", "labels", "truelabel", "truelabels", "groundtruth")
-_ABOUT = ("view_names", "class_names", "terms", "present", "sample_ids")
-
-
-def find_dataset(variables: Mapping[str, Any], name: str = "") -> Dataset:
-    """Find the views and the labels among the variables of a MATLAB file.
-
-    Parameters
-    ----------
-    variables : mapping of str to object
-        As :func:`scipy.io.loadmat` returns them, without the ``__header__`` and its like, or
-        :func:`manyview.datasets.matlab.read_variables` for version 7.3.
-    name : str, default=""
-        What the set is called.
-
-    Returns
-    -------
-    Dataset
-        The data set; see :func:`manyview.datasets.read_views` for where things are looked for.
-
-    Examples
-    --------
-    >>> find_dataset({"X1": np.eye(2, 3), "X2": np.eye(2), "gt": np.array([[1], [2]])}).views
-    Views(2 samples; X1: 3 x float64, X2: 2 x float64)
-    """
-    label_key, labels = _find_labels(variables)
-    n_samples = None if labels is None else len(labels)
-    names, arrays = _find_views(variables, label_key, n_samples)
-    keys = names or [f"view{v}" for v in range(len(arrays))]
-    oriented = _oriented(dict(zip(keys, arrays, strict=True)), n_samples, label_key)
-    given = cell_strings(variables.get("view_names"))
-    class_names = None
-    if labels is not None:
-        labels, class_names = _with_class_names(labels, cell_strings(variables.get("class_names")))
-    return assemble(
-        oriented,
-        view_names=names if given is None else given.tolist(),
-        feature_names=_find_feature_names(variables.get("terms"), len(arrays)),
-        present=variables.get("present"),
-        labels=labels,
-        class_names=class_names,
-        name=name,
-        sample_ids=cell_strings(variables.get("sample_ids")),
-    )
-
-
-def _find_labels(variables: Mapping[str, Any]) -> tuple[str | None, npt.NDArray[Any] | None]:
-    for key in _sorted_by(variables, _LABELS):
-        labels = _as_labels(key, variables[key])
-        if labels is not None:
-            return key, labels
-    for key in _sorted_by(variables, _LABELS):
-        if not _is_second_view(key, variables[key]):
-            warn_user(
-                f"variable {key!r} {described(variables[key])} is left out: it does not hold one "
-                "label a sample"
-            )
-    return None, None
-
-
-def _as_labels(key: str, value: Any) -> npt.NDArray[Any] | None:
-    """One label a sample, or None where ``value`` is nothing of the kind."""
-    if sp.issparse(value):
-        # a large sparse view is not to be made dense to learn that it holds no labels
-        if 1 not in value.shape and value.nnz not in value.shape:
-            return None
-        value = value.toarray()
-    strings = cell_strings(value)
-    if strings is not None:
-        return strings
-    if is_cell(value):
-        return _labels_in_cell(key, value.ravel().tolist())
-    if not is_matrix(value) or not value.size:
-        return None
-    numbers: npt.NDArray[Any] = value.astype(np.int64) if value.dtype == bool else value
-    if 1 in numbers.shape:
-        return numbers.ravel()
-    if not np.isin(numbers, (0, 1)).all():
-        return None
-    for indicator in (numbers, numbers.T):
-        if (indicator.sum(axis=1) == 1).all():
-            # columns count from 1, as they do where the file comes from
-            return np.asarray(indicator.argmax(axis=1) + 1)
-    return None
-
-
-def _labels_in_cell(key: str, items: list[Any]) -> npt.NDArray[Any] | None:
-    found = [_as_labels(key, item) for item in items]
-    first = found[0] if found else None
-    if first is None:
-        return None
-    if all(labels is not None and labels.size == 1 for labels in found):
-        return np.concatenate([labels for labels in found if labels is not None])
-    if any(labels is None or not np.array_equal(labels, first) for labels in found):
-        warn_user(f"the labels in {key!r} differ from view to view: the first view's are taken")
-    return first
-
-
-def _find_views(
-    variables: Mapping[str, Any], label_key: str | None, n_samples: int | None
-) -> tuple[list[str] | None, list[Any]]:
-    """Names, None where the file has none, and arrays of the views."""
-    candidates = {
-        key: value
-        for key, value in variables.items()
-        if key not in (*_ABOUT, label_key)
-        and (_plain(key) not in _LABELS or _is_second_view(key, value))
-    }
-    if cell := _find_named_cell(candidates):
-        return None, cell
-    found = _find_numbered(candidates)
-    if not found:
-        if cell := _find_other_cell(candidates, n_samples):
-            return None, cell
-        found = _find_matrices(candidates, n_samples)
-    if not found:
-        raise ValueError(
-            f"no views found among {described(variables)}; expected a cell array 'X' of "
-            "matrices, or matrices 'X1', 'X2', ..., with as many rows as there are samples"
-        )
-    return list(found), list(found.values())
-
-
-def _is_second_view(key: str, value: Any) -> bool:
-    # X and Y can be two views, but classes as columns of 0 and 1 must not become one
-    if _plain(key) != "y" or not is_matrix(value) or sp.issparse(value) or 1 in value.shape:
-        return False
-    return not np.isin(value, (0, 1)).all()
-
-
-def _find_named_cell(candidates: Mapping[str, Any]) -> list[Any] | None:
-    for key in _sorted_by(candidates, _CELLS):
-        items = unpacked(candidates[key])
-        bad = [v for v, item in enumerate(items) if not is_matrix(item)]
-        if items and not bad:
-            return items
-        if len(bad) < len(items):
-            raise ValueError(
-                f"element {bad[0] + 1} of cell array {key!r} is {described(items[bad[0]])}; "
-                "expected a matrix of numbers"
-            )
-    return None
-
-
-def _find_other_cell(candidates: Mapping[str, Any], n_samples: int | None) -> list[Any] | None:
-    # under an unknown name, a cell array may as well hold settings or the folds of a split
-    for value in candidates.values():
-        items = unpacked(value)
-        if items and all(_is_table(item, n_samples) for item in items):
-            return items
-    return None
-
-
-def _find_numbered(candidates: Mapping[str, Any]) -> dict[str, Any] | None:
-    series: dict[str, list[tuple[int, str]]] = {}
-    for key, value in candidates.items():
-        match = _NUMBERED.fullmatch(key)
-        if match and is_matrix(value):
-            series.setdefault(match[1], []).append((int(match[2]), key))
-    longest = max(series.values(), key=len, default=[])
-    if len(longest) < 2:
-        return None
-    return {key: candidates[key] for _, key in sorted(longest)}
-
-
-def _find_matrices(candidates: Mapping[str, Any], n_samples: int | None) -> dict[str, Any]:
-    matrices = {key: value for key, value in candidates.items() if _is_table(value, n_samples)}
-    if n_samples is not None:
-        return matrices
-    rows = Counter(value.shape[0] for value in matrices.values()).most_common(2)
-    if len(rows) == 2 and rows[0][1] == rows[1][1]:
-        raise ValueError(
-            f"{described(matrices)} have different numbers of rows and there are no labels: "
-            "which ones are views cannot be told; name them 'X1', 'X2', ..."
-        )
-    return {key: value for key, value in matrices.items() if value.shape[0] == rows[0][0]}
-
-
-def _oriented(views: Mapping[str, Any], n_samples: int | None, label_key: str | None) -> list[Any]:
-    """Turn the views so that samples are rows."""
-    if n_samples is None:
-        rows, columns = (len({value.shape[side] for value in views.values()}) for side in (0, 1))
-        turned = dict.fromkeys(views, rows > 1 and columns == 1)
-    else:
-        for key, value in views.items():
-            if n_samples not in value.shape:
-                raise ValueError(
-                    f"view {key!r} has shape {value.shape} and {label_key!r} holds {n_samples} "
-                    "labels; expected as many rows, or columns, as labels"
-                )
-        turned = {key: value.shape[0] != n_samples for key, value in views.items()}
-    return [_by_rows(value.T if turned[key] else value) for key, value in views.items()]
-
-
-def _by_rows(array: Any) -> Any:
-    # MATLAB stores columns; rows are what is worked on
-    return array if sp.issparse(array) else np.ascontiguousarray(array)
-
-
-def _with_class_names(
-    labels: npt.NDArray[Any], class_names: Strings | None
-) -> tuple[npt.NDArray[Any], Strings | None]:
-    """Labels from 0 with their names, where the file's names fit its labels."""
-    if class_names is None or labels.dtype.kind not in "iuf":
-        return labels, None
-    if not (np.isfinite(labels).all() and (labels == np.rint(labels)).all()):
-        return labels, None
-    first = 0 if labels.min() == 0 else 1
-    if labels.min() < first or labels.max() >= len(class_names) + first:
-        return labels, None
-    return labels.astype(np.int64) - first, class_names
-
-
-def _find_feature_names(terms: Any, n_views: int) -> list[Strings | None] | None:
-    if not is_cell(terms) or terms.size != n_views:
-        return None
-    return [cell_strings(names) if names.size else None for names in terms.ravel()]
-
-
-def _is_table(value: Any, n_samples: int | None) -> bool:
-    """Whether ``value`` is a matrix, no vector, with a side of the samples where they are known."""
-    if not is_matrix(value) or min(value.shape) < 2:
-        return False
-    return n_samples is None or n_samples in value.shape
-
-
-def _sorted_by(variables: Mapping[str, Any], names: tuple[str, ...]) -> list[str]:
+def _known_keys(variables: Mapping[str, Any], names: tuple[str, ...]) -> list[str]:
+    """Return the variables with one of these names, in the order of the names."""
     known = [key for key in variables if _plain(key) in names]
     return sorted(known, key=lambda key: names.index(_plain(key)))
 

@@ -1,9 +1,9 @@
-"""The native file of manyview: a NumPy ``.npz`` archive without pickles.
+"""Native files: NumPy ``.npz`` archives without pickles.
 
-It holds ``n_views``, ``view_names``, for each view ``v`` either ``X{v}`` or the parts
+An archive holds ``n_views``, ``view_names``, for each view ``v`` either ``X{v}`` or the parts
 ``X{v}_data``, ``X{v}_indices``, ``X{v}_indptr`` and ``X{v}_shape`` of a CSR array and,
-optionally, ``terms{v}`` (names of features), ``present`` (samples x views), ``y``,
-``class_names`` and ``sample_ids``. Other keys are ignored.
+optionally, ``terms{v}`` (feature names), ``present`` (samples x views), ``y``, ``class_names`` and
+``sample_ids``. Other keys are ignored.
 """
 
 from __future__ import annotations
@@ -15,78 +15,73 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.datasets.dataset import Dataset, as_strings, assemble
+from manyview._typing import Strings
+from manyview.datasets.dataset import Dataset, as_strings, assemble, compressed
 from manyview.storage import whole_file
 from manyview.views import Array
-from manyview.views.checks import check_compressed
 
 __all__ = ["read_native", "write_native"]
 
-_MARKS = (b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY")  # NumPy takes all else for pickles
-_OF_PICKLES = "allow_pickle"  # an option that NumPy names where it meets them
+_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06", b"\x93NUMPY")  # NumPy takes all else for pickles
 _CSR_PARTS = ("data", "indices", "indptr", "shape")
 
 
 def read_native(path: Path) -> Dataset:
     """Read a native file; see :func:`manyview.datasets.read_views`."""
     with path.open("rb") as file:
-        begins = file.read(16)
-        if not begins.startswith(_MARKS):
-            held = f"it begins with {begins!r}" if begins else "it is empty"
-            raise ValueError(f"not a readable .npz archive ({held})")
+        start = file.read(16)
+        if not start.startswith(_SIGNATURES):
+            found = f"it begins with {start!r}" if start else "it is empty"
+            raise ValueError(f"not a readable .npz archive ({found})")
         file.seek(0)
         try:
             opened = np.load(file, allow_pickle=False)
-        # a damaged archive fails in as many ways as there are bytes in it
+        # a damaged archive can raise almost any exception
         except Exception as error:
-            raise ValueError(f"not a readable .npz archive ({_told(error)})") from error
+            raise ValueError(f"not a readable .npz archive ({error!r})") from error
         if not isinstance(opened, np.lib.npyio.NpzFile):
             raise ValueError("holds a single array; expected a .npz archive of named arrays")
         with opened as archive:
-            return _dataset(archive, path.stem)
+            n_views = _n_views(archive)
+            view_names = _strings(archive, "view_names")
+            keys = ("present", "y", "class_names")
+            optional = {key: _member(archive, key) for key in keys if key in archive}
+            return assemble(
+                [_view(archive, v) for v in range(n_views)],
+                view_names=None if view_names is None else view_names.ravel().tolist(),
+                feature_names=[
+                    _strings(archive, f"terms{v}", f"image_feature_names{v}")
+                    for v in range(n_views)
+                ],
+                present=optional.get("present"),
+                labels=optional.get("y"),
+                class_names=optional.get("class_names"),
+                name=path.stem,
+                sample_ids=_strings(archive, "sample_ids", "doc_ids"),
+            )
 
 
 def write_native(path: Path, dataset: Dataset, *, compress: bool) -> None:
     """Write a native file; see :func:`manyview.datasets.write_views`."""
     views = dataset.views
-    members: dict[str, Any] = {"n_views": len(views), "view_names": np.asarray(views.names)}
+    members: dict[str, Any] = {
+        "n_views": len(views),
+        "view_names": np.asarray(views.names),
+        "present": views.present,
+        "y": dataset.y,
+        "class_names": dataset.class_names,
+        "sample_ids": dataset.sample_ids,
+    }
     for v, (array, terms) in enumerate(zip(views, views.feature_names, strict=True)):
+        members[f"terms{v}"] = terms
         if sp.issparse(array):
             for part in _CSR_PARTS:
                 members[f"X{v}_{part}"] = np.asarray(getattr(array, part))
         else:
             members[f"X{v}"] = array
-        if terms is not None:
-            members[f"terms{v}"] = terms
-    if views.present is not None:
-        members["present"] = views.present
-    if dataset.y is not None:
-        members["y"], members["class_names"] = dataset.y, dataset.class_names
-    if dataset.sample_ids is not None:
-        members["sample_ids"] = dataset.sample_ids
+    known = {key: value for key, value in members.items() if value is not None}
     with whole_file(path) as file:
-        (np.savez_compressed if compress else np.savez)(file, **members)
-
-
-def _dataset(archive: Any, name: str) -> Dataset:
-    n_views = _n_views(archive)
-
-    def optional(key: str) -> Any:
-        return _member(archive, key) if key in archive else None
-
-    view_names = optional("view_names")
-    return assemble(
-        [_array(archive, v) for v in range(n_views)],
-        view_names=None if view_names is None else as_strings(view_names).ravel().tolist(),
-        feature_names=[
-            _first(archive, f"terms{v}", f"image_feature_names{v}") for v in range(n_views)
-        ],
-        present=optional("present"),
-        labels=optional("y"),
-        class_names=optional("class_names"),
-        name=name,
-        sample_ids=_first(archive, "sample_ids", "doc_ids"),
-    )
+        (np.savez_compressed if compress else np.savez)(file, **known)
 
 
 def _n_views(archive: Any) -> int:
@@ -101,48 +96,34 @@ def _n_views(archive: Any) -> int:
     return int(value.item())
 
 
-def _array(archive: Any, v: int) -> Array:
+def _view(archive: Any, v: int) -> Array:
     if f"X{v}" in archive:
         return _member(archive, f"X{v}")
-    missing = [part for part in _CSR_PARTS if f"X{v}_{part}" not in archive]
-    if missing:
+    keys = [f"X{v}_{part}" for part in _CSR_PARTS]
+    if not all(key in archive for key in keys):
         raise ValueError(
             f"view {v} is missing; expected either key 'X{v}' or the CSR parts "
-            f"{', '.join(repr(f'X{v}_{part}') for part in _CSR_PARTS)}"
+            f"{', '.join(map(repr, keys))}"
         )
-    data, indices, indptr, shape = (_member(archive, f"X{v}_{part}") for part in _CSR_PARTS)
-    try:
-        if indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
-            raise TypeError(f"indices are {indices.dtype} and {indptr.dtype}, not integers")
-        array = sp.csr_array((data, indices, indptr), shape=tuple(shape.tolist()))
-        check_compressed(array)
-    except (OverflowError, TypeError, ValueError) as error:
-        raise ValueError(f"view {v} is not a CSR array ({_told(error)})") from error
-    return array
+    parts = [_member(archive, key) for key in keys]
+    return compressed(sp.csr_array, f"view {v}", *parts)
 
 
-def _first(archive: Any, *keys: str) -> npt.NDArray[np.str_] | None:
-    """Return the strings under the first of the keys that is there."""
-    for key in keys:
-        if key in archive:
-            return as_strings(_member(archive, key))
-    return None
+def _strings(archive: Any, *keys: str) -> Strings | None:
+    """Return the strings under the first of the keys that exists."""
+    return next((as_strings(_member(archive, key)) for key in keys if key in archive), None)
 
 
 def _member(archive: Any, key: str) -> npt.NDArray[Any]:
     try:
         member = archive[key]
     except Exception as error:
-        if _OF_PICKLES in str(error):
+        if "allow_pickle" in str(error):  # an option that NumPy names and users cannot set here
             raise ValueError(
-                f"key {key!r} is an array of Python objects, which are not read, as they could run "
-                f"code; save it as strings or numbers: {key}.astype(str) or {key}.astype(float)"
+                f"key {key!r} is an array of Python objects, which could run code; save it as "
+                f"strings or numbers: {key}.astype(str) or {key}.astype(float)"
             ) from error
-        raise ValueError(f"key {key!r} cannot be read ({_told(error)})") from error
+        raise ValueError(f"key {key!r} cannot be read ({error!r})") from error
     if not isinstance(member, np.ndarray):
         raise ValueError(f"key {key!r} is not an array")
     return member
-
-
-def _told(error: Exception) -> str:
-    return f"{type(error).__name__}: {error}" if str(error) else type(error).__name__

@@ -1,4 +1,4 @@
-"""Views made to measure, with known clusters."""
+"""Synthetic views with known clusters."""
 
 from __future__ import annotations
 
@@ -18,8 +18,7 @@ from manyview.views import as_views
 
 __all__ = ["make_views"]
 
-_STRUCTURES = ("clusters", "interaction")
-_FEWEST_SHARED = 5
+_FEWEST_SHARED = 5  # with fewer products, the clusters of an interaction overlap
 
 
 def make_views(
@@ -36,18 +35,18 @@ def make_views(
     weights: Sequence[float] | None = None,
     random_state: int | np.random.RandomState | None = None,
 ) -> Dataset:
-    r"""Make views whose clusters are known.
+    r"""Generate views with known clusters.
 
-    With ``structure="clusters"`` every informative view has a centre for each cluster, and
-    samples lie around it.
+    With ``structure="clusters"`` every informative view has a centre for each cluster, and the
+    samples scatter around it.
 
-    With ``structure="interaction"`` the clusters show only in products of features of the first
-    view with features of another. The first view holds :math:`a z`, view :math:`v` holds
+    With ``structure="interaction"`` the clusters are visible only in products of features of the
+    first view with features of another. The first view holds :math:`a z`, view :math:`v` holds
     :math:`a M_{vk} z`, where :math:`z \sim N(0, I)` is drawn for each sample, :math:`a` is the
     separation and :math:`M_{vk}` is an orthogonal matrix of view :math:`v` and cluster
     :math:`k`: clusters :math:`2j` and :math:`2j + 1` have :math:`M` of opposite sign. An
-    orthogonal map leaves :math:`N(0, I)` as it is, so that a view alone has the same
-    distribution in every cluster, and all clusters have the same mean in all views together.
+    orthogonal map leaves :math:`N(0, I)` unchanged. Each view alone therefore has the same
+    distribution in every cluster, and all clusters have the same mean in the concatenated views.
 
     Parameters
     ----------
@@ -58,24 +57,24 @@ def make_views(
     n_features : sequence of int, default=(20, 20)
         Number of features of each informative view.
     structure : {"clusters", "interaction"}, default="clusters"
-        How the clusters show; see above.
+        How the clusters differ; see above.
     separation : float, default=5.0
         Distance between the two nearest centres in each view for ``"clusters"``; the standard
         deviation :math:`a` of the shared part for ``"interaction"``.
     noise : float, default=1.0
         Standard deviation of the noise added to every feature.
     n_noise_views : int, default=0
-        Number of further views that are pure noise, as wide as the informative ones in turn.
+        Number of additional views of pure noise, with the widths of the informative views in turn.
     n_informative : int, optional
         Number of features that carry the clusters, the first ones of each informative view; the
         others are noise. By default all of them or, for ``"interaction"``, as many as the
         narrowest view has; there at least 5 are needed.
     density : float, optional
-        Keep each entry with this probability, set the others to zero and return sparse views.
+        Probability with which an entry is kept; the others are zero and the views are sparse.
     weights : sequence of float, optional
         Relative sizes of the clusters; equal by default. Each cluster has at least one sample.
     random_state : int, RandomState or None, default=None
-        Seed of everything random.
+        Seed of the random numbers.
 
     Returns
     -------
@@ -94,7 +93,11 @@ def make_views(
     array([0, 1, 0, 1, 1])
     """
     widths = _check_counts(n_samples, n_clusters, n_features, n_noise_views)
-    _check_amounts(separation=separation, noise=noise, density=density)
+    for parameter, value in (("separation", separation), ("noise", noise)):
+        if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
+            raise ValueError(f"{parameter}={value!r}; expected a finite number of at least 0")
+    if density is not None and (not isinstance(density, Real) or not 0 < float(density) <= 1):
+        raise ValueError(f"density={density!r}; expected None or a number above 0 and up to 1")
     shared = _check_structure(structure, widths, n_informative)
     rng = check_random_state(random_state)
     y = np.repeat(np.arange(n_clusters), _sizes(n_samples, n_clusters, weights))
@@ -106,10 +109,11 @@ def make_views(
         spread = noise
     else:
         signals = _interacting(y, n_clusters, shared, len(widths), separation, rng)
-        # a feature that carries nothing must not be told by its variance
+        # features of noise must have the same variance as informative ones
         spread = float(np.hypot(separation, noise))
 
-    arrays, feature_names = {}, []
+    arrays: dict[str, Any] = {}
+    feature_names = []
     for v, (signal, width) in enumerate(zip(signals, widths, strict=True)):
         informative = signal + noise * rng.standard_normal(signal.shape)
         rest = spread * rng.standard_normal((n_samples, width - signal.shape[1]))
@@ -120,7 +124,11 @@ def make_views(
         arrays[f"noise{v}"] = spread * rng.standard_normal((n_samples, width))
         feature_names.append(_feature_names(width, 0))
 
-    views = as_views({name: _thinned(array, density, rng) for name, array in arrays.items()})
+    if density is not None:
+        for name, array in arrays.items():
+            kept = rng.random_sample(array.shape) < density
+            arrays[name] = sp.csr_array(np.where(kept, array, 0.0))
+    views = as_views(arrays)
     class_names = np.asarray([f"cluster{k}" for k in range(n_clusters)], dtype=np.str_)
     views = replace(views, feature_names=tuple(feature_names))
     return Dataset(views, y, class_names, f"synthetic {structure}")
@@ -130,8 +138,7 @@ def _centred(y: Any, n_clusters: int, width: int, separation: float, rng: Any) -
     centres = rng.standard_normal((n_clusters, width))
     distances = np.linalg.norm(centres[:, None] - centres, axis=2)
     nearest = distances[np.triu_indices(n_clusters, 1)].min(initial=np.inf)
-    chosen: Floats = (centres * (separation / nearest))[y]
-    return chosen
+    return np.asarray((centres * (separation / nearest))[y])
 
 
 def _interacting(
@@ -140,7 +147,7 @@ def _interacting(
     z = separation * rng.standard_normal((len(y), shared))
     signals = [z]
     for _ in range(1, n_views):
-        # opposite signs tell two clusters apart better than two random rotations
+        # opposite signs separate two clusters better than two random rotations
         rotations = [_rotation(shared, rng) for _ in range((n_clusters + 1) // 2)]
         signal = np.empty_like(z)
         for k in range(n_clusters):
@@ -152,15 +159,8 @@ def _interacting(
 
 def _rotation(size: int, rng: Any) -> Floats:
     q, r = np.linalg.qr(rng.standard_normal((size, size)))
-    # without the signs of R, Q would not be drawn uniformly
-    rotation: Floats = q * np.sign(np.diag(r))
-    return rotation
-
-
-def _thinned(array: Floats, density: float | None, rng: Any) -> Any:
-    if density is None:
-        return array
-    return sp.csr_array(np.where(rng.random_sample(array.shape) < density, array, 0.0))
+    # the signs of R make the distribution of Q uniform
+    return np.asarray(q * np.sign(np.diag(r)))
 
 
 def _feature_names(width: int, n_informative: int) -> npt.NDArray[np.str_]:
@@ -200,9 +200,9 @@ def _check_counts(
             "every cluster needs at least one sample"
         )
     if isinstance(n_features, str) or not hasattr(n_features, "__len__"):
-        raise TypeError(f"n_features={n_features!r}; expected one width a view, such as (20, 20)")
+        raise TypeError(f"n_features={n_features!r}; expected one width per view, such as (20, 20)")
     if not len(n_features):
-        raise ValueError("n_features is empty; expected one width a view, such as (20, 20)")
+        raise ValueError("n_features is empty; expected one width per view, such as (20, 20)")
     for v, width in enumerate(n_features):
         _check_integer(f"n_features[{v}]", width, 1)
     return tuple(int(width) for width in n_features)
@@ -213,20 +213,10 @@ def _check_integer(name: str, value: Any, least: int) -> None:
         raise ValueError(f"{name}={value!r}; expected an integer of at least {least}")
 
 
-def _check_amounts(*, separation: float, noise: float, density: float | None) -> None:
-    for name, value in (("separation", separation), ("noise", noise)):
-        if not isinstance(value, Real) or not 0 <= float(value) < np.inf:
-            raise ValueError(f"{name}={value!r}; expected a finite number of at least 0")
-    if density is not None and (not isinstance(density, Real) or not 0 < float(density) <= 1):
-        raise ValueError(f"density={density!r}; expected None or a number above 0 and up to 1")
-
-
 def _check_structure(structure: str, widths: tuple[int, ...], n_informative: int | None) -> int:
-    """Return how many features of a view carry the clusters."""
-    if structure not in _STRUCTURES:
-        raise ValueError(
-            f"structure={structure!r}; expected one of {', '.join(map(repr, _STRUCTURES))}"
-        )
+    """Return the number of informative features that the views share."""
+    if structure not in ("clusters", "interaction"):
+        raise ValueError(f"structure={structure!r}; expected 'clusters' or 'interaction'")
     narrowest = min(widths)
     if n_informative is not None:
         _check_integer("n_informative", n_informative, 1)
@@ -243,7 +233,7 @@ def _check_structure(structure: str, widths: tuple[int, ...], n_informative: int
             )
         if shared < _FEWEST_SHARED:
             raise ValueError(
-                f"{shared} features would carry the clusters; structure='interaction' needs at "
-                f"least {_FEWEST_SHARED}: fewer products do not tell clusters apart"
+                f"{shared} features would be informative; structure='interaction' needs at least "
+                f"{_FEWEST_SHARED}"
             )
     return shared
