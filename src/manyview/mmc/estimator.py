@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
+from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -23,14 +24,14 @@ from manyview.engine import Engine, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
 from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
 from manyview.iterate import ProgressBar
-from manyview.mmc.checkpoint import opened, resumed, writable
-from manyview.mmc.diagnostics import remark_on, remark_on_rows
+from manyview.mmc.checkpoint import CheckpointFile, writable
+from manyview.mmc.diagnostics import dominance_warning, fit_warning
 from manyview.mmc.explain import Combination, combinations_of
 from manyview.mmc.indicator import DiscreteIndicator, Indicator, OrthogonalIndicator
 from manyview.mmc.initial import STARTS, Given, Start
-from manyview.mmc.objective import checked_rank, default_gamma, penalty_named
+from manyview.mmc.objective import LABELS, PREDICTION, checked_rank, default_gamma, penalty_named
 from manyview.mmc.prediction import Predictor
-from manyview.mmc.solver import Candidate, Fitted, Problem, Setup, best_of
+from manyview.mmc.solver import Candidate, Problem, best_of
 from manyview.views import Views, check_scale
 
 __all__ = ["MMC"]
@@ -245,8 +246,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         MMC
             The fitted estimator.
         """
-        # before _setup_fit does: a file that will not do is told of before the views are read
         self._validate_params()
+        # reject an unusable checkpoint before reading the views
         path = self._checkpoint_path()
         checked = self._setup_fit(views)
         check_scale(checked, self.normalize)
@@ -258,30 +259,28 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         start = Start(init, self.n_clusters, rank, self.order, complete)
         rng = self._generator()
         engine = self._engine(checked, self.normalize)
-        file, saved = None, None
         with engine.running():
+            file = saved = None
             if path is not None:
                 parameters = self.get_params(deep=False) | {"rank": rank}
-                file, saved = opened(path, engine, checked, parameters, rng)
-            # before features are left out
+                file = CheckpointFile(path, engine, checked, parameters, rng)
+                saved = file.read()
+            # before features are dropped
             mean_rows, squares = map(list, zip(*engine.moments, strict=True))
             problem = self._problem(engine, self.gamma if saved is None else saved.gamma)
-        said = remark_on_rows(squares) if self.normalize == "rows" else None
-        if said is not None:
-            warn_user(said, ViewWarning)
-
-        def first(number: int) -> Fitted:
-            if saved is not None:
-                return resumed(engine, problem, saved, rng)
-            return start.begin(engine, problem, rng, number)
-
-        total = self._n_starts * self.max_iter
-        with engine.running(), ProgressBar("MMC", total=total, shown=bool(self.verbose)) as bar:
-            setup = Setup(engine, problem, rng, bar, file)
-            best, interrupted = best_of(setup, first, self._n_starts, by=start.lower_by)
+        message = dominance_warning(squares) if self.normalize == "rows" else None
+        if message is not None:
+            warn_user(message, ViewWarning)
+        n_init = self._n_starts
+        bar = ProgressBar("MMC", total=n_init * self.max_iter, shown=bool(self.verbose))
+        options = {} if file is None else {"keep": partial(file.keep, engine, problem, rng)}
+        with engine.running(), bar:
+            best, interrupted = best_of(
+                n_init, engine, problem, saved or start, rng, bar, **options
+            )
         self._record_views(checked)
         self._record(best, engine, problem, mean_rows)
-        message = remark_on(
+        message = fit_warning(
             best.fitted,
             problem,
             checked,
@@ -289,8 +288,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             interrupted=interrupted,
         )
         if message is not None:
-            kind = InterruptWarning if interrupted else ConvergenceWarning
-            warn_user(message, kind)
+            warn_user(message, InterruptWarning if interrupted else ConvergenceWarning)
         return self
 
     def predict(self, views: Any) -> npt.NDArray[np.intp]:
@@ -307,7 +305,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ndarray of shape (n_samples,)
             Clusters.
         """
-        labels: npt.NDArray[np.intp] = self._predicted(views, "labels")
+        labels: npt.NDArray[np.intp] = self._predicted(views, LABELS)
         return labels
 
     def transform(self, views: Any) -> Matrix:
@@ -323,7 +321,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ndarray of shape (n_samples, n_clusters)
             How far each sample belongs to each cluster, in the scale of ``indicator_``.
         """
-        prediction: Matrix = self._as_output(self._predicted(views, "prediction"), views)
+        prediction: Matrix = self._as_output(self._predicted(views, PREDICTION), views)
         return prediction
 
     def explain(
@@ -396,7 +394,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         check_scale(checked, self._predictor.normalize)
         engine = self._engine(checked, self._predictor.normalize, scalings=self._predictor.scalings)
         with engine.running():
-            self._predictor.predict(engine, lacking=checked.present is not None)
+            self._predictor.predict(engine, incomplete=checked.present is not None)
             return engine.gather(what)
 
     def __sklearn_tags__(self) -> Any:
