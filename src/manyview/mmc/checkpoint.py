@@ -1,8 +1,8 @@
 """Checkpoints of a running fit.
 
 A checkpoint holds the factors and the labels (or the orthogonal indicator) after a complete
-iteration; the rest follows from these. It also holds the identity of the fit, so that a fit of
-other data or parameters is rejected.
+iteration; the rest follows from these. It also identifies the data and parameters, so that a
+checkpoint of another fit is rejected.
 
 The file is an ``.npz`` archive without pickles, with a JSON header. A new one replaces it only once
 it is complete and on the disk, so that there is a valid file at every moment. The one before stays
@@ -39,90 +39,209 @@ from manyview.views import Views
 __all__ = ["Checkpoint", "CheckpointFile", "previous_of", "writable"]
 
 _FORM = Form("manyview.MMC checkpoint", version=3, what="checkpoint")
+_IDENTITY = ("parameters", "n_samples", "n_features", "rows", "present")
+_PROGRESS = ("objective", "settled", "trust", "converged")  # of a Fitted
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """The content of a checkpoint file, which is the initialisation of a resumed fit."""
+
+    header: dict[str, Any]
+    arrays: dict[str, npt.NDArray[Any]]
+    lower_by: ClassVar[float] = 0.0
+
+    @property
+    def gamma(self) -> float:
+        """Weight of the penalty."""
+        return float(self.header["gamma"])
+
+    @property
+    def n_iter(self) -> int:
+        """Number of iterations made."""
+        return len(self.header["objective"])
+
+    def begin(
+        self, engine: Engine, problem: Problem, rng: np.random.Generator, number: int = 0
+    ) -> Fitted:
+        """Bring the blocks and the generator to this state and return the fit."""
+        n_views = len(engine.scalings)
+        for v in range(n_views):
+            engine.restrict(v, self.arrays.get(f"active{v}"))
+        clusters = self.arrays["cluster_factor"]
+        engine.scatter(LABELS, self.arrays["labels"].astype(np.intp))
+        problem.indicator.start(engine, len(clusters), self.arrays.get("indicator"))
+        views = tuple(engine.asarray(self.arrays[f"view_factor{v}"]) for v in range(n_views))
+        rng.bit_generator.state = self.header["generator"]
+        progress = {name: self.header[name] for name in _PROGRESS}
+        return Fitted(Factors(views, clusters), project_all(engine, views), **progress)
+
+
+class CheckpointFile:
+    """The checkpoint file of the fit of an estimator with these parameters to these views.
+
+    `path` comes from :func:`writable`. `parameters` include the rank that is used. `rng` is the
+    generator at the beginning of the fit.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        engine: Engine,
+        views: Views,
+        parameters: Mapping[str, Any],
+        rng: np.random.Generator,
+    ) -> None:
+        self._path = path
+        self._names = views.names
+        self._every = parameters["checkpoint_every"]
+        self._max_iter = parameters["max_iter"]
+        self._identity, self._columns = _identity(engine, views, _deciding(parameters, rng))
+
+    def read(self) -> Checkpoint | None:
+        """Return the checkpoint in the file, or None if there is no file.
+
+        If the file is damaged, the previous one replaces it, with a warning. A ValueError is raised
+        if that one is damaged too, or if the checkpoint is of another fit.
+        """
+        path, previous, damage = self._path, previous_of(self._path), None
+        if not path.exists():
+            return None
+        try:
+            found = _read(path)
+        except ValueError as error:
+            damage = error
+            try:
+                found = _read(previous)
+            except (OSError, ValueError):
+                raise ValueError(
+                    f"checkpoint {str(path)!r} cannot be used: {error}; delete it to start again, "
+                    "or name another file"
+                ) from error
+        differences = self._differences(found)
+        if found.n_iter > self._max_iter:
+            differences.append(f"{found.n_iter} iterations there, max_iter={self._max_iter} here")
+        if differences:
+            raise ValueError(
+                f"checkpoint {str(path)!r} is of another fit: {'; '.join(differences)}. Delete it "
+                "to start again, or name another file"
+            )
+        if damage is not None:
+            _copy(previous, path)
+            warn_user(
+                f"checkpoint {str(path)!r} cannot be used: {damage}. The fit resumes from the "
+                f"previous one, {str(previous)!r}, after {found.n_iter} iterations"
+            )
+        return found
+
+    def keep(
+        self, engine: Engine, problem: Problem, rng: np.random.Generator, fitted: Fitted
+    ) -> bool:
+        """Write a checkpoint if one is due, and return whether one was due.
+
+        If the file cannot be written, for example because the disk is full, there is a warning and
+        the fit continues. The checkpoint was due all the same, so that the result of a fit does not
+        depend on the disk.
+        """
+        done = len(fitted.objective)
+        last = fitted.converged or done == problem.max_iter
+        if done % self._every and not last:
+            return False
+        try:
+            self._write(engine, problem, rng, fitted)
+        except OSError as error:
+            warn_user(
+                f"checkpoint {str(self._path)!r} could not be written after {done} iterations: "
+                f"{error.strerror or error}. The fit continues"
+            )
+        return True
+
+    def _write(
+        self, engine: Engine, problem: Problem, rng: np.random.Generator, fitted: Fitted
+    ) -> None:
+        """Replace the checkpoint, which becomes the previous one."""
+        header = self._identity | {name: getattr(fitted, name) for name in _PROGRESS}
+        header |= {"gamma": problem.gamma, "generator": dict(rng.bit_generator.state)}
+        factors, samples = fitted.factors.on_host(), np.arange(engine.n_samples)
+        arrays: dict[str, Any] = {
+            "labels": engine.take_state(LABELS, samples).astype(np.int32),
+            "cluster_factor": factors.clusters,
+        }
+        if isinstance(problem.indicator, OrthogonalIndicator):  # else it follows from the labels
+            arrays["indicator"] = engine.take_state(INDICATOR, samples)
+        for v, factor in enumerate(factors.views):
+            arrays[f"view_factor{v}"] = factor
+            arrays[f"columns{v}"] = self._columns[v]
+            active = engine.scalings[v].active
+            if active is not None:
+                arrays[f"active{v}"] = active
+        with whole_file(self._path, sync=True, temporary=_partial(self._path)) as file:
+            np.savez(file, **_FORM.members(header, arrays))
+            if self._path.exists():
+                _copy(self._path, previous_of(self._path))
+
+    def _differences(self, found: Checkpoint) -> list[str]:
+        """Return messages on how this fit differs from that of a checkpoint.
+
+        Moments are compared up to rounding, as another engine adds in another order.
+        """
+        there, here = found.header, self._identity
+        then, now = there["parameters"], here["parameters"]
+        messages = [
+            f"{name}={then.get(name)!r} there, {name}={now.get(name)!r} here"
+            for name in sorted(then.keys() | now.keys())
+            if then.get(name) != now.get(name)
+        ]
+        if there["n_samples"] != here["n_samples"]:
+            messages.append(f"{there['n_samples']} samples there, {here['n_samples']} here")
+        widths = there["n_features"], here["n_features"]
+        if len(widths[0]) != len(widths[1]):
+            messages.append(f"{len(widths[0])} views there, {len(widths[1])} here")
+        if messages:
+            return messages
+        messages = [
+            f"view {name!r} has {theirs} features there, {ours} here"
+            for name, theirs, ours in zip(self._names, *widths, strict=True)
+            if theirs != ours
+        ]
+        if there["present"] != here["present"]:
+            messages.append("other samples have missing views")
+        if messages:
+            return messages
+        tolerance = 1e-4 if now["precision"] == "float32" else 1e-9
+        return [
+            f"view {name!r} has other values"
+            for v, name in enumerate(self._names)
+            if there["rows"][v] != here["rows"][v]
+            or not _close(found.arrays[f"columns{v}"], self._columns[v], tolerance)
+        ]
 
 
 # Which fit it is
 
-
-@dataclass(frozen=True)
-class Identity:
-    """What determines the result of a fit: the parameters and the data.
-
-    Attributes
-    ----------
-    parameters : dict
-        Names and JSON values.
-    n_samples : int
-    n_features : list of int
-    rows : list of str
-        For each view, the digest of some of its rows.
-    present : str
-        The digest of the mask of missing views.
-    columns : list of ndarray of shape (2, n_features + 1)
-        For each view, mean and mean square of its scaled columns, to which all rows contribute.
-    """
-
-    parameters: dict[str, Any]
-    n_samples: int
-    n_features: list[int]
-    rows: list[str]
-    present: str
-    columns: list[Matrix]
-
-    @classmethod
-    def of(cls, engine: Engine, views: Views, parameters: Mapping[str, Any]) -> Identity:
-        """Return the identity of a fit.
-
-        It needs some rows and the moments of the columns, which a fit needs anyway, so it costs no
-        pass over the data.
-        """
-        n = engine.n_samples
-        samples = np.unique(np.linspace(0, n - 1, 100).astype(np.intp))
-        return cls(
-            {**parameters, "precision": engine.dtype.name},
-            n,
-            views.n_features,
-            [_rows_digest(view) for view in engine.take(samples)],
-            "" if views.present is None else _digest(views.present),
-            [np.stack([np.asarray(part, np.float64) for part in pair]) for pair in engine.moments],
-        )
-
-    def differences(self, here: Identity, names: tuple[str, ...]) -> list[str]:
-        """Return messages on how the fit at hand differs from that of the checkpoint.
-
-        Moments are compared up to rounding, as another engine adds in another order.
-        """
-        keys = sorted(self.parameters.keys() | here.parameters.keys())
-        pairs = [(key, self.parameters.get(key), here.parameters.get(key)) for key in keys]
-        found = [
-            f"{key}={saved!r} in the file, {key}={ours!r} now"
-            for key, saved, ours in pairs
-            if saved != ours
-        ]
-        if self.n_samples != here.n_samples:
-            found.append(f"{self.n_samples} samples in the file, {here.n_samples} now")
-        if len(self.n_features) != len(here.n_features):
-            found.append(f"{len(self.n_features)} views in the file, {len(here.n_features)} now")
-        if found:
-            return found
-        for name, saved, ours in zip(names, self.n_features, here.n_features, strict=True):
-            if saved != ours:
-                found.append(f"view {name!r} has {saved} features in the file, {ours} now")
-        if self.present != here.present:
-            found.append("views are missing for other samples")
-        if found:
-            return found
-        tolerance = 1e-4 if self.parameters.get("precision") == "float32" else 1e-9
-        return [
-            f"view {name!r} has other values"
-            for v, name in enumerate(names)
-            if self.rows[v] != here.rows[v]
-            or not _close(self.columns[v], here.columns[v], tolerance)
-        ]
-
-
 # max_iter does not affect the iterations that have been made
 _WITHOUT_EFFECT = {"n_init", "max_iter", "n_jobs", "verbose", "checkpoint", "checkpoint_every"}
+
+
+def _identity(
+    engine: Engine, views: Views, parameters: dict[str, Any]
+) -> tuple[dict[str, Any], list[Matrix]]:
+    """Return what identifies the parameters and data of a fit: a JSON header and arrays.
+
+    Data are identified by digests of some rows and of the missing views, and by mean and mean
+    square of each column, which a fit needs anyway. So this costs no pass over the data.
+    """
+    n = engine.n_samples
+    samples = np.unique(np.linspace(0, n - 1, 100).astype(np.intp))
+    header: dict[str, Any] = {
+        "parameters": {**parameters, "precision": engine.dtype.name},
+        "n_samples": n,
+        "n_features": views.n_features,
+        "rows": [_rows_digest(view) for view in engine.take(samples)],
+        "present": "" if views.present is None else _digest(views.present),
+    }
+    columns = [np.stack([np.asarray(part, np.float64) for part in pair]) for pair in engine.moments]
+    return header, columns
 
 
 def _deciding(parameters: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
@@ -176,90 +295,6 @@ def _close(saved: Matrix, here: Matrix, tolerance: float) -> bool:
     )
 
 
-# What is kept of it
-
-
-@dataclass(frozen=True)
-class Checkpoint:
-    """A fit after a complete iteration. It is the initialisation of a resumed fit.
-
-    Attributes
-    ----------
-    identity : Identity
-    gamma : float
-    factors : Factors
-        NumPy arrays.
-    active : list of ndarray of int, or None
-        For each view, the features that the blocks still hold; None for all.
-    labels : ndarray of int32 of shape (n_samples,)
-    indicator : ndarray of shape (n_samples, n_clusters), or None
-        None if it follows from the labels.
-    objective, settled, trust, converged
-        As in :class:`~manyview.mmc.solver.Fitted`.
-    generator : dict
-        State of the random number generator.
-    """
-
-    lower_by: ClassVar[float] = 0.0
-
-    identity: Identity
-    gamma: float
-    factors: Factors
-    active: list[npt.NDArray[np.intp] | None]
-    labels: npt.NDArray[np.int32]
-    indicator: Matrix | None
-    objective: list[float]
-    settled: int
-    trust: float
-    converged: bool
-    generator: dict[str, Any]
-
-    @classmethod
-    def of(
-        cls,
-        identity: Identity,
-        engine: Engine,
-        problem: Problem,
-        fitted: Fitted,
-        rng: np.random.Generator,
-    ) -> Checkpoint:
-        """Return the checkpoint of a running fit; the labels are copied to this process."""
-        samples = np.arange(engine.n_samples)
-        orthogonal = isinstance(problem.indicator, OrthogonalIndicator)
-        return cls(
-            identity=identity,
-            gamma=problem.gamma,
-            factors=fitted.factors.on_host(),
-            active=[scaling.active for scaling in engine.scalings],
-            labels=engine.take_state(LABELS, samples).astype(np.int32),
-            indicator=engine.take_state(INDICATOR, samples) if orthogonal else None,
-            objective=list(fitted.objective),
-            settled=fitted.settled,
-            trust=fitted.trust,
-            converged=fitted.converged,
-            generator=dict(rng.bit_generator.state),
-        )
-
-    def begin(
-        self, engine: Engine, problem: Problem, rng: np.random.Generator, number: int = 0
-    ) -> Fitted:
-        """Bring the blocks and the generator to this state and return the fit."""
-        for v, active in enumerate(self.active):
-            engine.restrict(v, active)
-        engine.scatter(LABELS, self.labels.astype(np.intp))
-        problem.indicator.start(engine, len(self.factors.clusters), self.indicator)
-        views = tuple(engine.asarray(factor) for factor in self.factors.views)
-        rng.bit_generator.state = self.generator
-        return Fitted(
-            Factors(views, self.factors.clusters),
-            project_all(engine, views),
-            list(self.objective),
-            settled=self.settled,
-            trust=self.trust,
-            converged=self.converged,
-        )
-
-
 # The file
 
 
@@ -273,95 +308,6 @@ def writable(path: Path) -> Path:
     except OSError as error:
         raise OSError(f"checkpoint {str(path)!r} cannot be written: {error}") from error
     return path
-
-
-class CheckpointFile:
-    """The checkpoint file of one fit.
-
-    Parameters
-    ----------
-    path : Path
-        Where it is; see :func:`writable`.
-    engine, views : Engine, Views
-        The data.
-    parameters : mapping
-        Those of the estimator, with the rank that is used.
-    rng : numpy.random.Generator
-        The generator at the beginning of the fit.
-    """
-
-    def __init__(
-        self,
-        path: Path,
-        engine: Engine,
-        views: Views,
-        parameters: Mapping[str, Any],
-        rng: np.random.Generator,
-    ) -> None:
-        self._path = path
-        self._names = views.names
-        self._every = parameters["checkpoint_every"]
-        self._max_iter = parameters["max_iter"]
-        self._identity = Identity.of(engine, views, _deciding(parameters, rng))
-
-    def read(self) -> Checkpoint | None:
-        """Return the checkpoint in the file, or None if there is no file.
-
-        If the file is damaged, the previous one replaces it, with a warning. A ValueError is raised
-        if that one is damaged too, or if the checkpoint is that of another fit.
-        """
-        path, previous, damage = self._path, previous_of(self._path), None
-        if not path.exists():
-            return None
-        try:
-            found = _read(path)
-        except ValueError as error:
-            damage = error
-            try:
-                found = _read(previous)
-            except (OSError, ValueError):
-                raise ValueError(
-                    f"checkpoint {str(path)!r} cannot be used: {error}; delete it to start again, "
-                    "or name another file"
-                ) from error
-        differences = found.identity.differences(self._identity, self._names)
-        done = len(found.objective)
-        if done > self._max_iter:
-            differences.append(f"{done} iterations in the file, max_iter={self._max_iter} now")
-        if differences:
-            raise ValueError(
-                f"checkpoint {str(path)!r} is of another fit: {'; '.join(differences)}. Delete it "
-                "to start again, or name another file"
-            )
-        if damage is not None:
-            _copy(previous, path)
-            warn_user(
-                f"checkpoint {str(path)!r} cannot be used: {damage}. The fit resumes from the "
-                f"previous one, {str(previous)!r}, after {done} iterations"
-            )
-        return found
-
-    def keep(
-        self, engine: Engine, problem: Problem, rng: np.random.Generator, fitted: Fitted
-    ) -> bool:
-        """Write a checkpoint if one is due, and return whether one was due.
-
-        If the file cannot be written, for example because the disk is full, there is a warning and
-        the fit continues. The checkpoint was due all the same, so that the result of a fit does not
-        depend on the disk.
-        """
-        done = len(fitted.objective)
-        last = fitted.converged or done == problem.max_iter
-        if done % self._every and not last:
-            return False
-        try:
-            _write(self._path, Checkpoint.of(self._identity, engine, problem, fitted, rng))
-        except OSError as error:
-            warn_user(
-                f"checkpoint {str(self._path)!r} could not be written after {done} iterations: "
-                f"{error.strerror or error}. The fit continues"
-            )
-        return True
 
 
 def previous_of(path: Path) -> Path:
@@ -388,55 +334,16 @@ def _copy(path: Path, target: Path) -> None:
         partial.unlink(missing_ok=True)  # replacing a file by a link to itself leaves both
 
 
-_HEADER = ("gamma", "objective", "settled", "trust", "converged", "generator")
-_IDENTITY_HEADER = ("parameters", "n_samples", "n_features", "rows", "present")
-
-
-def _write(path: Path, checkpoint: Checkpoint) -> None:
-    """Replace the checkpoint at `path`, which becomes the previous one."""
-    identity = checkpoint.identity
-    header = {name: getattr(identity, name) for name in _IDENTITY_HEADER}
-    header |= {name: getattr(checkpoint, name) for name in _HEADER}
-    arrays: dict[str, Any] = {
-        "labels": checkpoint.labels,
-        "cluster_factor": checkpoint.factors.clusters,
-        "indicator": checkpoint.indicator,
-    }
-    for v, factor in enumerate(checkpoint.factors.views):
-        arrays[f"view_factor{v}"] = factor
-        arrays[f"columns{v}"] = identity.columns[v]
-        arrays[f"active{v}"] = checkpoint.active[v]
-    arrays = {name: array for name, array in arrays.items() if array is not None}
-    with whole_file(path, sync=True, temporary=_partial(path)) as file:
-        np.savez(file, **_FORM.members(header, arrays))
-        if path.exists():
-            _copy(path, previous_of(path))
-
-
 def _read(path: Path) -> Checkpoint:
     """Return the checkpoint in a file; raise ValueError if it is damaged."""
     try:
-        header, arrays = _FORM.read(path)
+        checkpoint = Checkpoint(*_FORM.read(path))
     except FileNotFoundError:
         raise
     except OSError as error:
         raise ValueError(f"it cannot be read ({error.strerror})") from error
     try:
-        views = range(len(header["n_features"]))
-        checkpoint = Checkpoint(
-            identity=Identity(
-                **{name: header[name] for name in _IDENTITY_HEADER},
-                columns=[arrays[f"columns{v}"] for v in views],
-            ),
-            factors=Factors(
-                tuple(arrays[f"view_factor{v}"] for v in views), arrays["cluster_factor"]
-            ),
-            active=[arrays.get(f"active{v}") for v in views],
-            labels=arrays["labels"],
-            indicator=arrays.get("indicator"),
-            **{name: header[name] for name in _HEADER},
-        )
-        consistent = _is_consistent(checkpoint)
+        consistent = _is_consistent(checkpoint.header, checkpoint.arrays)
     except Exception as error:
         raise ValueError(f"its parts are not those of a checkpoint ({error})") from error
     if not consistent:
@@ -444,22 +351,25 @@ def _read(path: Path) -> Checkpoint:
     return checkpoint
 
 
-def _is_consistent(checkpoint: Checkpoint) -> bool:
-    """Return whether the parts of a checkpoint have matching shapes and valid values."""
-    identity, factors = checkpoint.identity, checkpoint.factors
-    n_clusters, rank = factors.clusters.shape
-    expected = [(width + 1, rank) for width in identity.n_features]
-    labels, indicator = checkpoint.labels, checkpoint.indicator
+def _is_consistent(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) -> bool:
+    """Return whether the parts of a checkpoint are complete, with matching shapes and values."""
+    n_clusters, rank = arrays["cluster_factor"].shape
+    labels, indicator = arrays["labels"], arrays.get("indicator")
+    n_samples = header["n_samples"]
+    for v, width in enumerate(header["n_features"]):
+        active = arrays.get(f"active{v}")
+        if (
+            arrays[f"view_factor{v}"].shape != (width + 1, rank)
+            or arrays[f"columns{v}"].shape != (2, width + 1)
+            or (active is not None and not ((active >= 0) & (active < width)).all())
+        ):
+            return False
     return (
-        [factor.shape for factor in factors.views] == expected
-        and labels.shape == (identity.n_samples,)
+        {*_IDENTITY, *_PROGRESS, "gamma", "generator"} <= header.keys()
+        and labels.shape == (n_samples,)
         and labels.dtype.kind == "i"
         and bool(((labels >= 0) & (labels < n_clusters)).all())
-        and (indicator is None or indicator.shape == (identity.n_samples, n_clusters))
-        and all(
-            active is None or bool(((active >= 0) & (active < width)).all())
-            for active, width in zip(checkpoint.active, identity.n_features, strict=True)
-        )
-        and len(checkpoint.objective) > 0
-        and 0.0 <= checkpoint.trust <= 1.0
+        and (indicator is None or indicator.shape == (n_samples, n_clusters))
+        and len(header["objective"]) > 0
+        and 0.0 <= header["trust"] <= 1.0
     )

@@ -15,9 +15,12 @@ __all__ = ["dominance_warning", "fit_warning"]
 
 
 def fit_warning(
-    fitted: Fitted, problem: Problem, views: Views, *, gamma_given: bool, interrupted: bool
+    fitted: Fitted, problem: Problem, views: Views, *, gamma: float | None, interrupted: bool
 ) -> str | None:
-    """Return a warning about the result of a fit and its remedy, or None."""
+    """Return a warning about the result of a fit and its remedy, or None.
+
+    `gamma` is what the user gave. A default gamma is not blamed.
+    """
     if interrupted:
         done = len(fitted.objective)
         return f"interrupted: the result is the best so far, that of {done} iterations"
@@ -31,11 +34,11 @@ def fit_warning(
         )
     if fitted.is_constant:
         remedy = (
-            f"gamma={problem.gamma:.3g} may be too large for these views; use a smaller one, or "
-            "normalize='columns' if the samples differ little compared with their size"
-            if gamma_given
-            else "The samples may differ little compared with their size, or a few large features "
+            "The samples may differ little compared with their size, or a few large features "
             "such as row numbers may dominate: remove these, or use normalize='columns'"
+            if gamma is None
+            else f"gamma={gamma:.3g} may be too large for these views; use a smaller one, or "
+            "normalize='columns' if the samples differ little compared with their size"
         )
         return (
             "the model explains little beyond the cluster sizes: the labels are little more than "

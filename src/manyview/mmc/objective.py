@@ -21,13 +21,12 @@ Functions named ``..._kernel`` work on one :class:`~manyview.engine.Block` of ro
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from functools import reduce
 from math import comb
 from operator import mul
+from typing import TypeAlias
 
-import array_api_compat
 import numpy as np
 
 from manyview._typing import Matrix
@@ -141,42 +140,14 @@ def objective(factors: Factors, moments: Moments, penalty: Penalty, gamma: float
     return moments.misfit(factors.clusters) + gamma * size
 
 
-class Penalty(ABC):
-    """A penalty on the rows of a factor, and its quadratic upper bound.
+class RowSparse:
+    """The l2,1 norm ``sum_i |w_i|`` of MMC, which sets whole rows (features) to zero."""
 
-    Multiplying a factor by c multiplies its penalty by ``c**degree``. `unit_gamma` is the default
-    gamma for clusters of one sample and rows of unit length (:func:`default_gamma`).
-    """
-
-    degree: int
-    unit_gamma: float
-    drops_features: bool
-
-    @abstractmethod
-    def value(self, factor: Array) -> float:
-        """Return the penalty of a factor."""
-
-    @abstractmethod
-    def weights(self, factor: Array) -> Array:
-        """Return p such that ``sum_i p_i |w_i|^2`` plus a constant touches the penalty here."""
-
-    @abstractmethod
-    def vanished(self, factor: Array, previous: Array) -> Array:
-        """Return which rows may be set to zero because they are negligible and shrinking."""
-
-
-class RowSparse(Penalty):
-    """The l2,1 norm ``sum_i |w_i|`` of MMC, which sets whole rows (features) to zero.
-
-    The smoothing of the weights bounds them at zero rows, as the paper's formula does not. It is
-    so small that the objective, which has no smoothing, still decreases up to rounding.
-    """
-
-    degree = 1
-    unit_gamma = 0.005
+    degree = 1  # multiplying a factor by c multiplies its penalty by c**degree
+    unit_gamma = 0.005  # default gamma for clusters of one sample and rows of unit length
     drops_features = True
-    smoothing = 1e-20
-    negligible = 1e-4
+    smoothing = 1e-20  # bounds the weights at zero rows; too small to affect the descent of J
+    negligible = 1e-4  # size of a vanished row, as part of the largest
 
     def value(self, factor: Array) -> float:
         """Return the sum of the row norms."""
@@ -184,18 +155,21 @@ class RowSparse(Penalty):
         return float(namespace(norms).sum(norms))
 
     def weights(self, factor: Array) -> Array:
-        """Return ``p_i = 1 / (2 |w_i|)``, bounded."""
+        """Return p such that ``sum_i p_i |w_i|^2`` plus a constant touches the penalty here.
+
+        It is ``p_i = 1 / (2 |w_i|)``, bounded. Elsewhere the quadratic lies above the penalty.
+        """
         norms = _row_norms(factor)
         return 0.5 / namespace(norms).sqrt(norms**2 + self.smoothing)
 
     def vanished(self, factor: Array, previous: Array) -> Array:
-        """Return the shrinking rows that are negligible compared with the largest."""
+        """Return which rows may be set to zero: they are negligible and shrinking."""
         norms = _row_norms(factor)
         small = norms <= self.negligible * namespace(norms).max(norms)
         return small & (norms < _row_norms(previous))
 
 
-class Frobenius(Penalty):
+class Frobenius:
     """The squared norm ``sum_i |w_i|^2`` of MMC-F, which keeps every feature."""
 
     degree = 2
@@ -216,6 +190,9 @@ class Frobenius(Penalty):
         """Return False for every row."""
         norms = _row_norms(factor)
         return namespace(norms).zeros_like(norms) > 0.0
+
+
+Penalty: TypeAlias = RowSparse | Frobenius
 
 
 def penalty_named(name: str) -> Penalty:
@@ -289,22 +266,17 @@ def residual_kernel(block: Block, v: int, clusters: Array) -> Update:
     other views, stays in the block for :func:`normal_kernel`; it is None if there is one view.
     """
     projections = block.state[PROJECTIONS]
-    rest = [projection for u, projection in enumerate(projections) if u != v]
-    if rest:
-        others = interaction(rest)
-        unexplained = block.state[INDICATOR] - (projections[v] * others) @ clusters.T
-        pulled = block.views[v].pull((unexplained @ clusters) * others)
-        return {OTHERS: others}, (pulled, product_over_rows(others, others))
-    unexplained = block.state[INDICATOR] - projections[v] @ clusters.T
-    pulled = block.views[v].pull(unexplained @ clusters)
-    n_rows, rank = projections[v].shape
-    gram = namespace(projections[v]).full(
-        (rank, rank),
-        n_rows,
-        dtype=projections[v].dtype,
-        device=array_api_compat.device(projections[v]),
-    )
-    return {OTHERS: None}, (pulled, gram)
+    own, rest = projections[v], [*projections[:v], *projections[v + 1 :]]
+    others = interaction(rest) if rest else None
+    embedding = own if others is None else own * others
+    residual = (block.state[INDICATOR] - embedding @ clusters.T) @ clusters
+    if others is None:  # all ones
+        ones = namespace(own).ones_like(own[:1, :])
+        gram = own.shape[0] * (ones.T @ ones)
+    else:
+        residual = residual * others
+        gram = product_over_rows(others, others)
+    return {OTHERS: others}, (block.views[v].pull(residual), gram)
 
 
 def normal_kernel(block: Block, v: int, direction: Folded, gram: Array) -> Sums:

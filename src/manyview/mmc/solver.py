@@ -318,32 +318,19 @@ class Initialisation(Protocol):
     def begin(
         self, engine: Engine, problem: Problem, rng: np.random.Generator, number: int
     ) -> Fitted:
-        """Return the fit of restart `number` before its iterations, with its state in the blocks."""
+        """Return the fit of restart `number` before its iterations; the blocks hold its state."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """The result of one restart.
-
-    Attributes
-    ----------
-    fitted : Fitted
-    labels, indicator : array
-        Of all samples, on the device of the views.
-    refitted : Factors
-        Factors for out-of-sample prediction, as NumPy arrays.
-    readout : Readout
-        The rule from predictions to labels.
-    collapsed : bool
-        True if clusters vanished during the iterations, or the model is zero.
-    """
+    """The result of one restart."""
 
     fitted: Fitted
-    labels: Array
+    labels: Array  # of all samples, on the device of the views
     indicator: Array
-    refitted: Factors
-    readout: Readout
-    collapsed: bool
+    refitted: Factors  # for out-of-sample prediction; NumPy arrays
+    readout: Readout  # from predictions to labels
+    collapsed: bool  # clusters vanished during the iterations, or the model is zero
 
     def beats(self, other: Candidate, by: float) -> bool:
         """Return True if only `other` collapsed, or if J is lower than its J by the part `by`."""
@@ -366,12 +353,13 @@ def best_of(
     An interrupt skips the remaining restarts. It is raised if it comes before the first iteration
     of the first restart is complete.
     """
-    best = latest = _fit_once(0, engine, problem, initialisation, rng, bar, keep)
+    shared = (engine, problem, initialisation, rng, bar, keep)
+    best = latest = _fit_once(0, *shared)
     try:
         for number in range(1, n_init):
             if latest.fitted.interrupted:
                 break
-            latest = _fit_once(number, engine, problem, initialisation, rng, bar, keep)
+            latest = _fit_once(number, *shared)
             if latest.beats(best, initialisation.lower_by):
                 best = latest
     except KeyboardInterrupt:
