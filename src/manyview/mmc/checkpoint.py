@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview._typing import Matrix
+from manyview._typing import Floats
 from manyview.engine import Engine, RowView
 from manyview.engine.arrays import to_numpy
 from manyview.exceptions import warn_user
@@ -225,7 +225,7 @@ _WITHOUT_EFFECT = {"n_init", "max_iter", "n_jobs", "verbose", "checkpoint", "che
 
 def _identity(
     engine: Engine, views: Views, parameters: dict[str, Any]
-) -> tuple[dict[str, Any], list[Matrix]]:
+) -> tuple[dict[str, Any], list[Floats]]:
     """Return what identifies the parameters and data of a fit: a JSON header and arrays.
 
     Data are identified by digests of some rows and of the missing views, and by mean and mean
@@ -286,7 +286,7 @@ def _rows_digest(view: RowView) -> str:
     return found.hexdigest()[:16]
 
 
-def _close(saved: Matrix, here: Matrix, tolerance: float) -> bool:
+def _close(saved: Floats, here: Floats, tolerance: float) -> bool:
     """Return whether means and mean squares agree, relative to the size of each column."""
     size = np.sqrt(np.maximum(saved[1], here[1]))
     return bool(
