@@ -1,4 +1,4 @@
-"""Views and parameters that MMC takes, however odd, and those that it refuses by name."""
+"""Views and parameters that MMC accepts, and those that it rejects by name."""
 
 import numpy as np
 import pandas as pd
@@ -113,11 +113,8 @@ class TestErrors:
             ({"n_clusters": 0}, "'n_clusters' parameter of MMC must be an int in the range"),
             ({"n_clusters": 2.5}, "'n_clusters' parameter of MMC"),
             ({"n_clusters": 91}, "n_clusters=91 is more than the 90 samples"),
-            ({"rank": 2}, "rank=2 is less than n_clusters=3: the prediction has at most that rank"),
-            (
-                {"rank": 5, "order": 1},
-                r"rank=5 with order=1: 2 choices of 1 of the 2 views .* times as many, 6, or some",
-            ),
+            ({"rank": 2}, "rank=2 is less than n_clusters=3"),
+            ({"rank": 5, "order": 1}, "rank=5 .*order=1.* at least 6"),
             ({"gamma": -0.1}, "'gamma' parameter of MMC must be a float in the range"),
             ({"penalty": "l1"}, "'penalty' parameter of MMC must be a str among"),
             ({"indicator": "soft"}, "'indicator' parameter"),
@@ -134,10 +131,9 @@ class TestErrors:
         with pytest.raises(ValueError, match=message):
             MMC(**{"n_clusters": 3, **options}).fit(self.views)
 
-    def test_no_threads_are_told_before_views_are_read(self, monkeypatch):
-        monkeypatch.setattr("manyview.base.as_views", None)
+    def test_parameters_are_checked_before_the_views(self):
         with pytest.raises(ValueError, match="'n_jobs' parameter of MMC"):
-            MMC(3, n_jobs=0).fit(self.views)
+            MMC(3, n_jobs=0).fit("no views")
 
     def test_one_sample(self):
         with pytest.raises(ValueError, match=r"received 1 sample\(s\)"):

@@ -17,7 +17,6 @@ def view_factor(c, v, penalty, gamma, steps, value=-np.inf):
         v,
         penalty=penalty,
         gamma=gamma,
-        columns=c.engine.moments[v],
         value=value,
         steps=steps,
     )
