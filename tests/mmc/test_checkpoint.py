@@ -324,11 +324,11 @@ class TestRejections:
             fitted(views, checkpoint=path)
 
     def test_other_shapes(self, path, ended_early):
-        with pytest.raises(ValueError, match="60 samples .*59"):
+        with pytest.raises(ValueError, match=r"60 samples .*59"):
             fitted([X[1:] for X in ended_early], checkpoint=path)
-        with pytest.raises(ValueError, match="'view1' has 9 features .*8"):
+        with pytest.raises(ValueError, match=r"'view1' has 9 features .*8"):
             fitted([ended_early[0], ended_early[1][:, 1:]], checkpoint=path)
-        with pytest.raises(ValueError, match="2 views .*1"):
+        with pytest.raises(ValueError, match=r"2 views .*1"):
             fitted(ended_early[:1], checkpoint=path)
 
     def test_another_precision(self, path, ended_early):
@@ -356,7 +356,7 @@ class TestRejections:
     def test_an_unwritable_path_before_the_views_are_read(self, tmp_path, where):
         (tmp_path / "circle").symlink_to(tmp_path / "circle")
         (tmp_path / "file").write_text("")
-        with pytest.raises(OSError, match="checkpoint '.*' cannot be written"):
+        with pytest.raises(OSError, match=r"checkpoint '.*' cannot be written"):
             fitted("no views", checkpoint=tmp_path / where)
 
     @pytest.mark.parametrize(("name", "value"), [("checkpoint", 3), ("checkpoint_every", 0)])
@@ -456,11 +456,11 @@ class TestWriting:
         ("owner", "step", "last"),  # the call that fails
         [
             (np, "savez", 4),
-            (os, "fsync", 4),  # of the folder
-            (os, "fsync", 5),  # of the file
+            pytest.param(os, "fsync", 4, marks=pytest.mark.slow),  # of the folder
+            pytest.param(os, "fsync", 5, marks=pytest.mark.slow),  # of the file
             (os, "link", 3),
             (Path, "replace", 4),  # of the previous one
-            (Path, "replace", 5),
+            pytest.param(Path, "replace", 5, marks=pytest.mark.slow),
         ],
     )
     @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError])

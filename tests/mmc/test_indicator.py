@@ -6,13 +6,14 @@ from operator import add
 import numpy as np
 import pytest
 import scipy.linalg
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from manyview.mmc.indicator import DiscreteIndicator, LargestGain, OrthogonalIndicator, best_moves
 
 from .indicators import indicator_of
 
+few = settings(max_examples=25)
 seeds = given(seed=st.integers(0, 10**4))
 
 
@@ -32,6 +33,7 @@ def update_to_the_end(c, *, trust=0.0):
     DiscreteIndicator(max_rounds=200).update(c.engine, c.factors, c.moments, trust=trust)
 
 
+@few
 @seeds
 def test_never_lowers_the_criterion_nor_empties_a_cluster(case, seed):
     c = case(seed)
@@ -47,6 +49,7 @@ def test_never_lowers_the_criterion_nor_empties_a_cluster(case, seed):
     np.testing.assert_allclose(moments.cross, c.P.T @ F, atol=1e-9)
 
 
+@few
 @seeds
 def test_no_single_move_gains_at_the_end(case, seed):
     c = case(seed, n=12)
@@ -63,8 +66,8 @@ def test_no_single_move_gains_at_the_end(case, seed):
 
 
 def test_a_few_movers_wait_for_the_next_iteration(case, monkeypatch):
-    c = case(0, n=3000)
-    labels = c.rng.permutation(np.arange(3000) % 3)
+    c = case(0, n=900)
+    labels = c.rng.permutation(np.arange(900) % 3)
     prediction = c.P @ c.factors.clusters.T
     passes, gained = {}, {}
     real = type(c.engine).update
@@ -88,6 +91,7 @@ def test_a_few_movers_wait_for_the_next_iteration(case, monkeypatch):
     assert gained[1 / 32] > 0.99 * gained[0.0] > 0.0
 
 
+@few
 @seeds
 def test_confidence_damps_the_update_of_a_model_that_explains_in_part(case, seed):
     c = case(seed)
@@ -110,6 +114,7 @@ def test_confidence_damps_the_update_of_a_model_that_explains_in_part(case, seed
             assert criterion(damped, moved, 3) <= reached + 1e-6 * abs(reached)
 
 
+@few
 @seeds
 def test_moments_are_the_same_object_if_nobody_moves(case, seed):
     c = case(seed)
@@ -187,6 +192,7 @@ def test_rounding_is_not_a_gain(size):
     assert not gain.any()
 
 
+@few
 @seeds
 def test_a_gain_is_what_the_criterion_gains(seed):
     rng = np.random.default_rng(seed)
@@ -214,7 +220,8 @@ def test_of_equal_gains_the_first_sample_is_taken_for_any_blocks(rows):
     assert reduce(add, parts) == reduce(add, parts[::-1]) == LargestGain(1.0, 5)
 
 
-@given(seed=st.integers(0, 10**4))
+@few
+@seeds
 def test_the_orthogonal_indicator_is_the_polar_factor(case, seed):
     c = case(seed)
     moments = OrthogonalIndicator().update(c.engine, c.factors, c.moments, trust=0.0)

@@ -47,6 +47,7 @@ def objective_after(views, labels, penalty):
     return gamma, carry_on(engine, problem, first).objective[-1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_the_default_gamma_makes_up_for_samples_given_twice(penalty):
     made, labels = make_views(24, 3, (4, 3), separation=8.0, random_state=0)
