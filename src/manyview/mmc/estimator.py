@@ -274,7 +274,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         options = {} if file is None else {"keep": partial(file.keep, engine, problem, rng)}
         with engine.running(), bar:
             best, interrupted = best_of(
-                n_init, engine, problem, saved or start, rng, bar, **options
+                n_init, engine, problem, start if saved is None else saved, rng, bar, **options
             )
         self._record_views(checked)
         self._record(best, engine, problem, mean_rows)
@@ -429,6 +429,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     def _record(
         self, best: Candidate, engine: Engine, problem: Problem, mean_rows: list[Matrix]
     ) -> None:
+        """Set the attributes of the fitted estimator."""
         fitted = best.fitted
         self.labels_ = best.labels
         self.indicator_ = best.indicator

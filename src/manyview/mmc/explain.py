@@ -62,10 +62,7 @@ class Combination(NamedTuple):
 def combinations_of(
     predictor: Predictor, fitted: MultiViewClusterer, order: int | None, top: int, views: Any
 ) -> list[Combination]:
-    """Return the combinations of a model; see :meth:`manyview.MMC.explain`.
-
-    `fitted` has the names of views and features. The other parameters are those of `explain`.
-    """
+    """Return the combinations of a fitted model; see :meth:`manyview.MMC.explain`."""
     chosen_views = _checked_views(fitted, views)
     _check_integer("top", top)
     if order is not None:

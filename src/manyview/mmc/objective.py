@@ -135,7 +135,7 @@ class Moments:
 
 
 def objective(factors: Factors, moments: Moments, penalty: Penalty, gamma: float) -> float:
-    """Return J."""
+    """Return the objective J."""
     size = sum(penalty.value(factor) for factor in (*factors.views, factors.clusters))
     return moments.misfit(factors.clusters) + gamma * size
 

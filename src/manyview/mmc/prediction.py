@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -13,16 +13,6 @@ from manyview.engine.arrays import Array, as_dtype, namespace, placed_like
 from manyview.mmc.objective import LABELS, PREDICTION, Factors, interaction
 
 __all__ = ["CentreReadout", "LargestReadout", "Predictor", "Readout"]
-
-
-class Readout(Protocol):
-    """A rule from predictions to labels."""
-
-    def labels(self, prediction: Array) -> Array:
-        """Return the cluster of each row of a prediction."""
-
-    def factor_by_cluster(self, clusters: Matrix) -> Matrix:
-        """Return the cluster factor whose prediction scores each cluster in its own column."""
 
 
 class LargestReadout:
@@ -37,7 +27,7 @@ class LargestReadout:
         return namespace(prediction).argmax(prediction, axis=1)
 
     def factor_by_cluster(self, clusters: Matrix) -> Matrix:
-        """Return A itself."""
+        """Return the cluster factor whose prediction has a score of each cluster per column: A."""
         return clusters
 
 
@@ -69,32 +59,19 @@ class CentreReadout:
         return self.centres @ (self.to_indicator.T @ clusters)
 
 
+Readout: TypeAlias = LargestReadout | CentreReadout
+
+
 @dataclass(frozen=True)
 class Predictor:
-    """What a fit keeps for out-of-sample prediction.
+    """What a fit keeps for out-of-sample prediction."""
 
-    Attributes
-    ----------
-    factors : Factors
-        The selected features, refitted; NumPy arrays.
-    readout : Readout
-        The rule from predictions to labels.
-    mean_rows : list of ndarray of shape (n_features + 1,)
-        Mean scaled row of each view. It replaces a missing view of a sample.
-    normalize : {"rows", "columns"} or None
-        The scaling of rows.
-    scalings : list of Scaling
-        The scaling of the columns of each view.
-    is_zero : bool
-        True if the model is zero, so that no feature characterises a cluster.
-    """
-
-    factors: Factors
+    factors: Factors  # the selected features, refitted; NumPy arrays
     readout: Readout
-    mean_rows: list[Matrix]
+    mean_rows: list[Matrix]  # mean scaled row of each view, which replaces a missing view
     normalize: str | None
-    scalings: list[Scaling]
-    is_zero: bool
+    scalings: list[Scaling]  # of the columns of each view
+    is_zero: bool  # no feature characterises a cluster
 
     def predict(self, engine: Engine, *, incomplete: bool) -> None:
         """Compute the prediction and label of every sample of the engine, in its blocks.

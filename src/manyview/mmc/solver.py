@@ -78,27 +78,13 @@ class Problem:
 
 @dataclass
 class Fitted:
-    """A fit and its progress.
-
-    Attributes
-    ----------
-    factors, moments : Factors, Moments
-        The model. The blocks of the engine hold its projections and indicator.
-    objective : list of float
-        J after every iteration.
-    settled : int
-        Number of consecutive iterations, up to the last, that left the indicator unchanged.
-    trust : float
-        Confidence in the initial labels, 0 to 1. It damps the update of the indicator.
-    converged, interrupted : bool
-        Why the iterations ended; neither if they reached `max_iter`.
-    """
+    """A fit and its progress. The blocks of the engine hold its projections and indicator."""
 
     factors: Factors
     moments: Moments
-    objective: list[float] = field(default_factory=list)
-    settled: int = 0
-    trust: float = 0.0
+    objective: list[float] = field(default_factory=list)  # J after every iteration
+    settled: int = 0  # number of the last iterations that left the indicator unchanged
+    trust: float = 0.0  # confidence in the initial labels, 0 to 1; damps the indicator update
     converged: bool = False
     interrupted: bool = False
 
@@ -114,10 +100,7 @@ class Fitted:
 
     @property
     def is_constant(self) -> bool:
-        """True if the model explains little beyond the cluster sizes.
-
-        The sizes are one of the K dimensions of F, with the same value for all samples.
-        """
+        """True if the model explains little beyond the cluster sizes, one of K dimensions of F."""
         n_clusters = len(self.factors.clusters)
         beyond_sizes = n_clusters * self.explained - 1.0
         return n_clusters > 1 and beyond_sizes < 0.05 * (n_clusters - 1)
@@ -333,7 +316,7 @@ class Candidate:
     collapsed: bool  # clusters vanished during the iterations, or the model is zero
 
     def beats(self, other: Candidate, by: float) -> bool:
-        """Return True if only `other` collapsed, or if J is lower than its J by the part `by`."""
+        """Return True if only `other` collapsed, or if J is lower by the part `by`."""
         if self.collapsed != other.collapsed:
             return other.collapsed
         return self.fitted.objective[-1] < (1.0 - by) * other.fitted.objective[-1]
