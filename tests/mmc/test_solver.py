@@ -31,7 +31,7 @@ def assert_consistent(c, problem, fitted):
 
 
 class TestDescent:
-    @settings(max_examples=15)
+    @settings(max_examples=8)
     @given(
         seed=st.integers(0, 10**4),
         cg_steps=st.integers(1, 6),
@@ -51,7 +51,7 @@ class TestDescent:
         assert_consistent(c, problem, fitted)
         assert (np.diff(fitted.objective) <= 0).all()
 
-    @settings(max_examples=15)
+    @settings(max_examples=8)
     @given(seed=st.integers(0, 10**4), gamma=st.sampled_from([1e-3, 0.01, 0.1, 1.0]))
     @pytest.mark.parametrize("indicator", INDICATORS)
     @pytest.mark.parametrize("penalty", PENALTIES)

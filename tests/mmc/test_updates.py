@@ -40,7 +40,7 @@ def test_view_factor_agrees_with_a_dense_solver(case, widths, sparse, penalty):
         np.testing.assert_allclose(found, expected, atol=1e-6 * np.abs(expected).max())
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(seed=st.integers(0, 10**4), steps=st.integers(1, 6), sparse=st.booleans())
 @pytest.mark.parametrize("penalty", PENALTIES)
 def test_any_number_of_steps_lowers_the_objective(case, penalty, seed, steps, sparse):
