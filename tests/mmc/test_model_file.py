@@ -232,7 +232,7 @@ class TestDamage:
             read_model(path)
 
     @pytest.mark.parametrize(
-        ("name", "change", "told"),
+        ("name", "change", "expected"),
         [
             ("labels", lambda part: part[1:], r"indicator has shape \(90, 3\); expected \(89, 3\)"),
             ("labels", lambda part: part + 1, "labels"),
@@ -247,9 +247,9 @@ class TestDamage:
             ("objective", lambda part: part[None], "objective has shape"),
         ],
     )
-    def test_parts_that_do_not_belong_together(self, path, parts, name, change, told):
+    def test_parts_that_do_not_belong_together(self, path, parts, name, change, expected):
         self.write(path, parts | {name: change(parts[name])})
-        with pytest.raises(ValueError, match=rf"some\.model.*{told}"):
+        with pytest.raises(ValueError, match=rf"some\.model.*{expected}"):
             read_model(path)
 
     @pytest.mark.parametrize("name", ["labels", "view_predictor1"])
@@ -260,7 +260,7 @@ class TestDamage:
             read_model(path)
 
     @pytest.mark.parametrize(
-        ("change", "told"),
+        ("change", "expected"),
         [
             ({"version": 2}, "version 2"),
             ({"format": "manyview.MMC checkpoint"}, "manyview.MMC checkpoint"),
@@ -272,9 +272,9 @@ class TestDamage:
             ({"gamma": "x"}, "gamma"),
         ],
     )
-    def test_another_header(self, path, parts, change, told):
+    def test_another_header(self, path, parts, change, expected):
         header = json.loads(parts["header"].tobytes()) | change
         parts["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
         self.write(path, parts)
-        with pytest.raises(ValueError, match=rf"some\.model.*{told}"):
+        with pytest.raises(ValueError, match=rf"some\.model.*{expected}"):
             read_model(path)
