@@ -10,18 +10,23 @@ from sklearn.metrics import adjusted_rand_score
 
 from manyview import MMC, as_views
 from manyview.datasets import make_views, read_views
+from manyview.iterate import ProgressBar
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
-from manyview.mmc import estimator as module
-from manyview.mmc import initial as begin
 
 from .estimators import blobs, fitted, warnings_allowed
 from .indicators import indicator_of
 
 
 class TestResult:
-    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
-    @pytest.mark.parametrize("penalty", ["l21", "frobenius"])
-    @pytest.mark.parametrize("init", ["graph", "kmeans"])
+    @pytest.mark.parametrize(
+        ("indicator", "penalty", "init"),
+        [
+            ("discrete", "l21", "graph"),
+            ("discrete", "frobenius", "kmeans"),
+            ("orthogonal", "l21", "kmeans"),
+            ("orthogonal", "frobenius", "graph"),
+        ],
+    )
     def test_clear_clusters_are_found(self, indicator, penalty, init):
         views, truth = blobs()
         model = fitted(views, indicator=indicator, penalty=penalty, init=init)
@@ -68,7 +73,7 @@ class TestResult:
 
     @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
     @pytest.mark.parametrize("normalize", ["rows", "columns", None])
-    def test_samples_never_seen(self, indicator, normalize):
+    def test_out_of_sample_prediction(self, indicator, normalize):
         views, truth = blobs(n=180)
         model = fitted([X[:120] for X in views], indicator=indicator, normalize=normalize)
         new = [X[120:] for X in views]
@@ -84,7 +89,7 @@ class TestResult:
         np.testing.assert_allclose(model.transform(views), model.indicator_, atol=0.05)
 
     @pytest.mark.parametrize("normalize", ["rows", "columns", None])
-    def test_a_parameter_set_later_leaves_a_fitted_one_as_it_is(self, normalize):
+    def test_setting_a_parameter_does_not_change_a_fitted_model(self, normalize):
         views, _ = blobs()
         model = fitted(views, normalize=normalize)
         before = model.transform(views)
@@ -92,15 +97,15 @@ class TestResult:
             model.set_params(normalize=other)
             np.testing.assert_array_equal(model.transform(views), before)
 
-    def test_y_takes_no_part(self):
+    def test_y_is_ignored(self):
         views, truth = blobs()
         with_y = MMC(3, random_state=0, tol=0.1).fit(views, truth).labels_
         np.testing.assert_array_equal(with_y, MMC(3, random_state=0, tol=0.1).fit(views).labels_)
 
 
-class TestPredictor:
-    def test_serves_features_that_are_mostly_noise(self):
-        """As standardised words are: what is usual for unit rows leaves nothing of the model."""
+class TestRefit:
+    def test_predicts_from_features_that_are_mostly_noise(self):
+        """Such as standardised words, for which the usual penalty of a refit is too strong."""
         rng = np.random.default_rng(0)
         truth = np.arange(300) % 3
         words = rng.random((3, 1500)) ** 6
@@ -109,96 +114,101 @@ class TestPredictor:
         assert adjusted_rand_score(truth[:200], model.labels_) > 0.9
         assert adjusted_rand_score(truth[200:], model.predict([X[200:] for X in views])) > 0.9
 
-    def test_serves_samples_that_differ_little_beside_their_size(self):
+    def test_predicts_samples_that_differ_little_compared_with_their_size(self):
         views, truth = blobs(n=150)
         views = [X + 600.0 for X in views]
-        with pytest.warns(ConvergenceWarning, match="explains little .*count the samples"):
+        with pytest.warns(ConvergenceWarning, match="explains little .*normalize='columns'"):
             model = MMC(3, random_state=0).fit([X[:100] for X in views])
         assert adjusted_rand_score(truth[:100], model.labels_) == 1.0
         assert adjusted_rand_score(truth[100:], model.predict([X[100:] for X in views])) == 1.0
 
 
-class TestStarts:
+class TestInitialisation:
     def test_given_labels_and_indicator(self):
         views, truth = blobs()
         by_labels = fitted(views, init=truth, max_iter=2)
         by_indicator = fitted(views, init=indicator_of(truth, 3), max_iter=2)
         np.testing.assert_allclose(by_labels.objective_, by_indicator.objective_)
 
-    def test_a_clear_start_stays(self):
+    def test_clear_given_labels_are_kept(self):
         views, truth = blobs()
         assert adjusted_rand_score(truth, fitted(views, init=truth).labels_) == 1.0
 
-    @pytest.mark.parametrize("init", ["graph", "kmeans", "random"])
-    def test_several_starts_after_features_were_dropped(self, init):
+    @pytest.mark.parametrize("init", ["graph", "random"])
+    def test_restarts_after_features_were_dropped(self, init):
         views, _ = blobs(n=200, widths=(60, 40))
         model = fitted(views, init=init, n_init=3, gamma=0.1)
         assert any(not W[:-1].any(axis=1).all() for W in model.view_factors_)
 
-    def test_several_starts_end_no_higher_than_the_first(self):
+    def test_restarts_do_not_raise_the_objective(self):
         views, _ = blobs(spread=2.5)
         one = fitted(views, init="random", n_init=1)
-        many = fitted(views, init="random", n_init=6)
+        many = fitted(views, init="random", n_init=3)
         assert many.objective_[-1] <= one.objective_[-1]
 
-    def test_the_zero_model_is_warned_of(self):
+    def test_the_zero_model_raises_a_warning(self):
         views, _ = blobs()
-        with pytest.warns(ConvergenceWarning, match=r"gamma=1e\+03 is too large.*smaller gamma"):
+        with pytest.warns(ConvergenceWarning, match=r"gamma=1e\+03"):
             model = MMC(3, gamma=1000.0, random_state=0).fit(views)
         assert np.unique(model.labels_).size == 3
         assert not any(factor.any() for factor in model.view_factors_)  # no feature takes part
 
     @pytest.mark.parametrize("penalty", ["l21", "frobenius"])
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    @pytest.mark.parametrize("gamma", [1e30, 1e308])
-    def test_a_gamma_beyond_all_bounds_is_warned_of_and_nothing_else(self, gamma, dtype, penalty):
+    @pytest.mark.parametrize(("dtype", "gamma"), [(np.float32, 1e30), (np.float64, 1e308)])
+    def test_a_huge_gamma_raises_one_warning(self, gamma, dtype, penalty):
         views = [view.astype(dtype) for view in blobs()[0]]
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             model = MMC(3, gamma=gamma, penalty=penalty, random_state=0).fit(views)
         (warning,) = told
-        assert "is too large for these views" in str(warning.message)
+        assert "gamma" in str(warning.message)
         assert not any(factor.any() for factor in model.view_factors_)
 
-    @pytest.mark.parametrize("held", [None, 0.0, 7.0])
-    def test_of_views_that_say_nothing_no_gamma_is_blamed(self, held):
+    @pytest.mark.parametrize("value", [None, 7.0])
+    def test_identical_samples_raise_a_warning_that_does_not_blame_gamma(self, value):
         views = [np.ones((30, 3)), np.zeros((30, 2))]
-        if held is not None:  # in rows of samples that lack the first view
+        if value is not None:  # in rows of missing views
             present = np.arange(30)[:, None] % 5 != np.array([0, 7])
-            first = np.where(present[:, [0]], views[0], held)
+            first = np.where(present[:, [0]], views[0], value)
             views = as_views([first, views[1]], present=present, warn=False)
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             MMC(2, random_state=0).fit(views)
         messages = [str(warning.message) for warning in told]
-        assert messages[-1] == "no view tells one sample from another: the labels say nothing"
+        assert "identical" in messages[-1]
         assert not any("gamma" in message for message in messages)
 
-    def test_rows_that_went_bad_since_they_were_checked_are_refused(self):
+    def test_values_that_became_nan_after_the_check_are_rejected(self):
         views = as_views([array.copy() for array in blobs()[0]])
         views[0][3, 1] = np.nan
-        with pytest.raises(ValueError, match="view 'view0' has entries that are not finite"):
+        with pytest.raises(ValueError, match="view0"):
             MMC(3).fit(views)
 
-    @pytest.mark.parametrize("gamma", [1e-4, 1e-3, 0.01, 0.1])
-    @pytest.mark.parametrize("n_views", [1, 2, 3, 5])
-    def test_usual_gammas_do_not_end_in_the_zero_basin(self, gamma, n_views):
+    @pytest.mark.parametrize("gamma", [1e-4, 0.1])
+    @pytest.mark.parametrize("n_views", [1, 2, 5])
+    def test_usual_gammas_do_not_end_in_the_zero_model(self, gamma, n_views):
         views, truth = blobs(widths=(8,) * n_views)
         model = fitted(views, gamma=gamma)
         prediction = model.transform(views)
         assert np.sum(prediction**2) > 0.1
         assert adjusted_rand_score(truth, model.predict(views)) > 0.9
 
-    @pytest.mark.filterwarnings("ignore:.*does not affect")
-    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
-    @pytest.mark.parametrize("penalty", ["l21", "frobenius"])
-    @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-    @pytest.mark.parametrize("gamma", [0.0, 1e-12, 1e-8, 10.0, 1e4])
-    def test_any_gamma_is_finite_and_falls(self, gamma, dtype, penalty, indicator):
-        options = {"gamma": gamma, "penalty": penalty, "indicator": indicator, "max_iter": 15}
+    @pytest.mark.filterwarnings("ignore::UserWarning")
+    @pytest.mark.parametrize(
+        ("indicator", "penalty", "dtype"),
+        [
+            ("discrete", "l21", np.float64),
+            pytest.param("discrete", "frobenius", np.float32, marks=pytest.mark.slow),
+            ("orthogonal", "l21", np.float32),
+            pytest.param("orthogonal", "frobenius", np.float64, marks=pytest.mark.slow),
+        ],
+    )
+    @pytest.mark.parametrize("gamma", [0.0, 1e4])
+    def test_any_gamma_is_finite_and_the_objective_falls(self, gamma, dtype, penalty, indicator):
+        options = {"gamma": gamma, "penalty": penalty, "indicator": indicator, "max_iter": 8}
         narrow = [np.random.default_rng(v).random((100, 1)).astype(dtype) for v in range(2)]
         few, _ = blobs(60, dtype=dtype)
-        for views, rank in ((few, 20), (few, 90), (narrow, 20)):
+        for views, rank in ((few, 90), (narrow, 20)):
             model = fitted(views, rank=rank, **options)
             assert np.isfinite(model.transform(views)).all()
             assert np.isfinite(model.objective_).all()
@@ -238,23 +248,23 @@ class TestOrder:
         assert clustering_accuracy(truth, kmeans) < 0.6
 
 
-class TestSettling:
-    def test_sweeps_end_when_the_clusters_do_not_change(self):
+class TestEarlyStopping:
+    def test_iterations_end_when_the_clusters_do_not_change(self):
         views, truth = blobs()
         model = fitted(views, init=truth, patience=3)
         assert model.n_iter_ == 3
         assert fitted(views, init=truth, patience=None).n_iter_ > 3
 
-    def test_features_that_were_dropped_stay_so(self):
-        """Of what predicts, too: of all features, these and no others say nothing there."""
+    def test_dropped_features_do_not_affect_predictions(self):
+        """Of all features, these and no others."""
         views, _ = make_views(200, 3, (40, 30), n_noise_views=1, random_state=0)
         model = fitted(views, gamma=0.3, patience=None, normalize=None)
         kept = np.concatenate([np.any(W[:-1], axis=1) for W in model.view_factors_])
         assert not kept.all()
         alone = np.split(np.eye(kept.size), np.cumsum(model.n_features_in_)[:-1], axis=1)
         nothing = [np.zeros((1, width)) for width in model.n_features_in_]
-        told = np.any(model.transform(alone) != model.transform(nothing), axis=1)
-        np.testing.assert_array_equal(told, kept)
+        used = np.any(model.transform(alone) != model.transform(nothing), axis=1)
+        np.testing.assert_array_equal(used, kept)
 
 
 class TestProgress:
@@ -270,7 +280,7 @@ class TestProgress:
         assert f"objective {model.objective_[0]:.6g}" in err
 
     def test_not_converged(self):
-        with pytest.warns(ConvergenceWarning, match="still falling after max_iter=1 sweeps"):
+        with pytest.warns(ConvergenceWarning, match="max_iter=1"):
             MMC(3, max_iter=1, random_state=0).fit(blobs()[0])
 
     def test_interrupt_leaves_a_fitted_estimator(self, monkeypatch):
@@ -280,39 +290,31 @@ class TestProgress:
             if done == 2:
                 raise KeyboardInterrupt
 
-        monkeypatch.setattr(module.ProgressBar, "step", interrupt)
-        with pytest.warns(ConvergenceWarning, match="interrupted: .* that of 2 sweeps"):
+        monkeypatch.setattr(ProgressBar, "step", interrupt)
+        with pytest.warns(ConvergenceWarning, match="interrupted: .* 2 iterations"):
             model = MMC(3, random_state=0, tol=0.0).fit(views)
         assert model.n_iter_ == 2
         assert model.predict(views).shape == (90,)
 
-    @pytest.mark.parametrize("where", ["start", "factors"])
-    def test_interrupt_in_a_later_start_keeps_the_best_so_far(self, monkeypatch, where):
+    def test_interrupt_in_a_later_restart_keeps_the_best_so_far(self, monkeypatch):
         views, _ = blobs()
-        calls = []
-        real = begin._BY_LABELS["random"] if where == "start" else begin.start_factors
+        steps = []
 
-        def interrupting(*args, **options):
-            calls.append(1)
-            if len(calls) == 3:
+        def interrupt(self, done, word):
+            steps.append(done)
+            if done > 2 * 100:  # in the third restart
                 raise KeyboardInterrupt
-            return real(*args, **options)
 
-        if where == "start":
-            monkeypatch.setitem(begin._BY_LABELS, "random", interrupting)
-        else:
-            monkeypatch.setattr(begin, "start_factors", interrupting)
+        monkeypatch.setattr(ProgressBar, "step", interrupt)
         with pytest.warns(ConvergenceWarning, match="interrupted"):
             model = MMC(3, init="random", n_init=5, random_state=0, tol=0.1).fit(views)
-        assert len(calls) == 3
+        assert steps[-1] == 201
         assert model.labels_.shape == (90,)
 
 
 @pytest.mark.data
 class TestRealData:
     def test_news_in_three_sources(self, data_dir):
-        from manyview.datasets import read_views
-
         views, y = read_views(data_dir / "3sources.npz")
         model = fitted(views, k=6)
         assert all(sp.issparse(X) for X in views)
@@ -320,9 +322,7 @@ class TestRealData:
         kept = [np.count_nonzero(W[:-1].any(axis=1)) for W in model.view_factors_]
         assert sum(kept) < 0.5 * sum(views.n_features)
 
-    def test_samples_that_lack_a_view(self, data_dir):
-        from manyview.datasets import read_views
-
+    def test_missing_views(self, data_dir):
         views, y = read_views(data_dir / "3sources_all416_incomplete.npz")
         assert views.present is not None
         assert not views.present.all()
@@ -331,9 +331,10 @@ class TestRealData:
 
 
 @pytest.mark.data
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fox", "cnn"])
-def test_held_out_samples_are_told_and_images_are_dropped(data_dir, name):
-    """Most image features say nothing of the topic; what is left tells samples not seen."""
+def test_held_out_samples_are_predicted_and_images_are_dropped(data_dir, name):
+    """Most image features say nothing about the topic; the others predict held-out samples."""
     views, truth = read_views(data_dir / f"{name}.npz")
     k = np.unique(truth).size
     whole = fitted(views, k=k)

@@ -1,4 +1,4 @@
-"""Views and parameters that MMC takes, however odd, and those that it refuses by name."""
+"""Views and parameters that MMC accepts, and those that it rejects by name."""
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ from .estimators import blobs, fitted
 
 
 class TestShapes:
-    @pytest.mark.parametrize("n_views", [1, 2, 3, 12])
+    @pytest.mark.parametrize("n_views", [1, 3, 12])
     @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
     def test_number_of_views(self, n_views, indicator):
         views, truth = blobs(widths=(5,) * n_views)
@@ -22,8 +22,10 @@ class TestShapes:
         assert np.isfinite(model.objective_).all()
 
     @pytest.mark.parametrize(("n", "k"), [(2, 1), (2, 2), (5, 5), (6, 1), (7, 6)])
-    @pytest.mark.parametrize("init", ["graph", "kmeans", "random"])
-    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    @pytest.mark.parametrize(
+        ("init", "indicator"),
+        [("graph", "discrete"), ("kmeans", "orthogonal"), ("random", "discrete")],
+    )
     def test_few_samples(self, n, k, init, indicator):
         rng = np.random.default_rng(0)
         views = [rng.standard_normal((n, 4)), rng.standard_normal((n, 3))]
@@ -36,14 +38,14 @@ class TestShapes:
     @pytest.mark.parametrize("init", ["graph", "kmeans", "random"])
     @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
     @pytest.mark.filterwarnings("ignore:view .* is constant:UserWarning")
-    def test_all_samples_alike(self, init, indicator):
+    def test_identical_samples(self, init, indicator):
         views = [np.tile([1.0, 2.0, 3.0], (12, 1)), np.tile([1.0, 0.0], (12, 1))]
         model = fitted(views, init=init, indicator=indicator)
         assert np.isfinite(model.objective_).all()
         assert np.unique(model.labels_).size == 3
 
     @pytest.mark.filterwarnings("ignore:view .* is constant:UserWarning")
-    def test_a_constant_view_takes_no_part(self):
+    def test_a_constant_view_does_not_matter(self):
         views, truth = blobs(widths=(8,))
         for constant in (np.zeros((90, 3)), np.full((90, 3), 5.0)):
             model = fitted([*views, constant])
@@ -57,12 +59,12 @@ class TestShapes:
         assert np.isfinite(model.transform(views)).all()
 
     def test_wide_and_narrow(self):
-        # samples of unit length in one or two features tell little: no method gets all right
+        # unit rows of one or two features say little, so no method finds all clusters
         scores = []
-        for seed in range(6):
+        for seed in range(3):
             views, truth = blobs(widths=(500, 1, 2), seed=seed)
-            side_by_side = np.hstack([X / np.linalg.norm(X, axis=1, keepdims=True) for X in views])
-            simple = KMeans(3, n_init=10, random_state=0).fit_predict(side_by_side)
+            concatenated = np.hstack([X / np.linalg.norm(X, axis=1, keepdims=True) for X in views])
+            simple = KMeans(3, n_init=10, random_state=0).fit_predict(concatenated)
             scores.append(
                 [
                     adjusted_rand_score(truth, fitted(views).labels_),
@@ -94,7 +96,7 @@ class TestShapes:
         model = fitted(frames)
         np.testing.assert_array_equal(model.labels_, fitted(views).labels_)
         assert list(model.feature_names_in_[1]) == list(frames[1].columns)
-        with pytest.raises(ValueError, match="view 'view1': feature 0 is named 'f1_5'"):
+        with pytest.raises(ValueError, match=r"view1.*f1_5"):
             model.predict([frames[0], frames[1].iloc[:, ::-1]])
 
     def test_integers(self):
@@ -110,16 +112,13 @@ class TestErrors:
     @pytest.mark.parametrize(
         ("options", "message"),
         [
-            ({"n_clusters": 0}, "'n_clusters' parameter of MMC must be an int in the range"),
+            ({"n_clusters": 0}, "'n_clusters' parameter of MMC"),
             ({"n_clusters": 2.5}, "'n_clusters' parameter of MMC"),
-            ({"n_clusters": 91}, "n_clusters=91 is more than the 90 samples"),
-            ({"rank": 2}, "rank=2 is less than n_clusters=3: the prediction has at most that rank"),
-            (
-                {"rank": 5, "order": 1},
-                r"rank=5 with order=1: 2 choices of 1 of the 2 views .* times as many, 6, or some",
-            ),
-            ({"gamma": -0.1}, "'gamma' parameter of MMC must be a float in the range"),
-            ({"penalty": "l1"}, "'penalty' parameter of MMC must be a str among"),
+            ({"n_clusters": 91}, "n_clusters=91"),
+            ({"rank": 2}, "rank=2 is less than n_clusters=3"),
+            ({"rank": 5, "order": 1}, "rank=5 .*order=1.* at least 6"),
+            ({"gamma": -0.1}, "'gamma' parameter of MMC"),
+            ({"penalty": "l1"}, "'penalty' parameter of MMC"),
             ({"indicator": "soft"}, "'indicator' parameter"),
             ({"init": "spectral"}, "'init' parameter"),
             ({"init": [0, 1, 2]}, r"init has shape \(3,\)"),
@@ -127,20 +126,19 @@ class TestErrors:
             ({"max_iter": 0}, "'max_iter' parameter"),
             ({"n_init": 0}, "'n_init' parameter"),
             ({"tol": -1.0}, "'tol' parameter"),
-            ({"n_jobs": 0}, r"'n_jobs' parameter of MMC .* \(-inf, -1\].* \[1, inf\) or None"),
+            ({"n_jobs": 0}, "'n_jobs' parameter"),
         ],
     )
     def test_parameters(self, options, message):
         with pytest.raises(ValueError, match=message):
             MMC(**{"n_clusters": 3, **options}).fit(self.views)
 
-    def test_no_threads_are_told_before_views_are_read(self, monkeypatch):
-        monkeypatch.setattr("manyview.base.as_views", None)
+    def test_parameters_are_checked_before_the_views(self):
         with pytest.raises(ValueError, match="'n_jobs' parameter of MMC"):
-            MMC(3, n_jobs=0).fit(self.views)
+            MMC(3, n_jobs=0).fit("no views")
 
     def test_one_sample(self):
-        with pytest.raises(ValueError, match=r"received 1 sample\(s\)"):
+        with pytest.raises(ValueError, match="1 sample"):
             MMC(1).fit([np.ones((1, 3))])
 
     def test_not_fitted(self):
@@ -149,11 +147,11 @@ class TestErrors:
 
     def test_other_views_at_predict(self):
         model = fitted({"a": self.views[0], "b": self.views[1]})
-        with pytest.raises(ValueError, match=r"received 1 view\(s\)"):
+        with pytest.raises(ValueError, match="1 view"):
             model.predict(self.views[:1])
-        with pytest.raises(ValueError, match="view 'a' has 6 features; fit saw 8"):
+        with pytest.raises(ValueError, match=r"view 'a' has 6 features.* 8"):
             model.predict(self.views[::-1])
-        with pytest.raises(ValueError, match="received views named 'a', 'c'"):
+        with pytest.raises(ValueError, match="'c'"):
             model.predict({"a": self.views[0], "c": self.views[1]})
         swapped = {"b": self.views[1], "a": self.views[0]}
         np.testing.assert_array_equal(model.predict(swapped), model.predict(self.views))
@@ -163,21 +161,19 @@ class TestErrors:
     )
     def test_scales_that_overflow(self, normalize, scale):
         views = [self.views[0], scale * self.views[1]]
-        with pytest.raises(
-            ValueError, match=r"view 'view1' has entries of size .*normalize='rows'"
-        ):
+        with pytest.raises(ValueError, match="view1"):
             MMC(3, normalize=normalize).fit(views)
 
     @pytest.mark.parametrize(
         ("dtype", "scale"), [(np.float32, 1e37), (np.float32, 1e-37), (np.float64, 1e-305)]
     )
     def test_scales_at_the_end_of_the_range(self, dtype, scale):
-        with pytest.raises(ValueError, match=r"view 'view0' has entries of size .*; rescale them$"):
+        with pytest.raises(ValueError, match="view0"):
             MMC(3).fit([(scale * X).astype(dtype) for X in self.views])
 
     def test_scales_that_overflow_at_predict(self):
         model = fitted(self.views, normalize=None)
-        with pytest.raises(ValueError, match="view 'view0' has entries of size"):
+        with pytest.raises(ValueError, match="view0"):
             model.predict([1e200 * X for X in self.views])
 
     def test_double_precision_at_predict_after_single_at_fit(self):
@@ -213,8 +209,8 @@ class TestErrors:
         assert all(factor[:-1].any() for factor in model.view_factors_)
 
     @pytest.mark.parametrize("init", [[0, "a", None] * 30, [0.0, 1.0, np.nan] * 30])
-    def test_labels_that_are_none(self, init):
-        with pytest.raises(ValueError, match="init holds labels"):
+    def test_labels_with_missing_entries(self, init):
+        with pytest.raises(ValueError, match="init"):
             MMC(3, init=np.array(init, dtype=object if None in init else float)).fit(self.views)
 
     @pytest.mark.parametrize("scale", [1e200, 1e-200])
@@ -223,9 +219,9 @@ class TestErrors:
         one, two = fitted(self.views, init=init), fitted(self.views, init=scale * init)
         np.testing.assert_array_equal(one.labels_, two.labels_)
 
-    def test_a_failed_fit_leaves_an_earlier_one(self):
+    def test_a_failed_fit_keeps_an_earlier_result(self):
         model = fitted(self.views)
         labels = model.labels_
-        with pytest.raises(ValueError, match="holds NaN"):
+        with pytest.raises(ValueError, match="view0"):
             model.fit([np.full((4, 2), np.nan)])
         assert model.labels_ is labels

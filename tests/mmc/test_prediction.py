@@ -4,8 +4,8 @@ from manyview import MMC
 from manyview.mmc.prediction import CentreReadout, LargestReadout
 
 
-class TestLargest:
-    def test_predictions_that_are_smaller_all_over_say_the_same(self):
+class TestLargestReadout:
+    def test_the_scale_of_predictions_does_not_matter(self):
         prediction = np.random.default_rng(0).standard_normal((50, 4))
         labels = LargestReadout().labels(prediction)
         assert (labels == prediction.argmax(axis=1)).all()
@@ -26,7 +26,7 @@ class TestLargest:
         assert np.sum(found == largest) < 0.8 * np.sum(missed == largest)
 
     def fitted_to_texts(self):
-        """A model of few words of clusters of unequal size, and as many samples that it lacks."""
+        """A model of few words with clusters of unequal size, and as many out-of-sample texts."""
         rng = np.random.default_rng(0)
         y = rng.permutation(np.repeat(np.arange(4), (200, 100, 50, 50)))
         words = rng.random((4, 300)) ** 4
@@ -35,7 +35,7 @@ class TestLargest:
         return model, [X[200:] for X in views]
 
 
-class TestCentre:
+class TestCentreReadout:
     def test_nearest_centre_after_the_map_to_the_indicator(self):
         to_indicator = np.array([[0.0, 1.0], [-1.0, 0.0]])
         centres = np.array([[1.0, 0.0], [0.0, 1.0]])

@@ -1,4 +1,4 @@
-"""Warnings about a finished fit."""
+"""Warnings about a fit and its views."""
 
 from __future__ import annotations
 
@@ -11,89 +11,63 @@ import numpy.typing as npt
 from manyview.mmc.solver import Fitted, Problem
 from manyview.views import Views, has_equal_rows
 
-__all__ = ["remark_on", "remark_on_rows"]
+__all__ = ["dominance_warning", "fit_warning"]
 
 
-_NEARLY_ALL = 0.8  # of the squared length of rows
-_TINY = np.finfo(np.float64).tiny
-
-
-def remark_on(
-    fitted: Fitted, problem: Problem, views: Views, *, gamma_given: bool, interrupted: bool
+def fit_warning(
+    fitted: Fitted, problem: Problem, views: Views, *, gamma: float | None, interrupted: bool
 ) -> str | None:
-    """Return what the user has to know of a fit, and can do; None where all is well.
+    """Return a warning about the result of a fit and its remedy, or None.
 
-    Parameters
-    ----------
-    fitted : Fitted
-        Where the sweeps have come to.
-    problem : Problem
-        What they minimised.
-    views : Views
-        What was fitted.
-    gamma_given : bool
-        Whether the user set gamma.
-    interrupted : bool
-        Whether the user ended the sweeps.
+    `gamma` is what the user gave. A default gamma is not blamed.
     """
     if interrupted:
-        sweeps = len(fitted.objective)
-        return f"interrupted: the result is the best so far, that of {sweeps} sweeps"
-    here = [None] * len(views) if views.present is None else views.present.T
-    if fitted.is_constant and all(map(has_equal_rows, views.arrays, here)):
-        return "no view tells one sample from another: the labels say nothing"
+        done = len(fitted.objective)
+        return f"interrupted: the result is the best so far, that of {done} iterations"
+    present = [None] * len(views) if views.present is None else views.present.T
+    if fitted.is_constant and all(map(has_equal_rows, views.arrays, present)):
+        return "all samples are identical, so the labels are arbitrary"
     if fitted.is_zero:
         return (
-            f"gamma={problem.gamma:.3g} is too large for these views: every factor went to "
-            "zero, and the labels are what was left of the start. Use a smaller gamma"
+            f"gamma={problem.gamma:.3g} is too large for these views: every factor went to zero, "
+            "and the labels are little more than the initialisation. Use a smaller gamma"
         )
     if fitted.is_constant:
-        way_out = _way_out(problem.gamma if gamma_given else None)
+        remedy = (
+            "The samples may differ little compared with their size, or a few large features "
+            "such as row numbers may dominate: remove these, or use normalize='columns'"
+            if gamma is None
+            else f"gamma={gamma:.3g} may be too large for these views; use a smaller one, or "
+            "normalize='columns' if the samples differ little compared with their size"
+        )
         return (
-            "the model explains little beyond the cluster sizes: the labels are what was left of "
-            f"the start, and predict and explain may mean little. {way_out}"
+            "the model explains little beyond the cluster sizes: the labels are little more than "
+            f"the initialisation, and predict and explain may mean little. {remedy}"
         )
     if not fitted.converged:
         return (
-            f"the objective was still falling after max_iter={problem.max_iter} sweeps; raise "
+            f"the objective was still falling after max_iter={problem.max_iter} iterations; raise "
             f"max_iter, or tol above {problem.tol:g}"
         )
     return None
 
 
-def remark_on_rows(squares: Sequence[npt.NDArray[np.floating[Any]]]) -> str | None:
-    """Return what the user has to know of features of very different size; None of others.
+def dominance_warning(squares: Sequence[npt.NDArray[np.floating[Any]]]) -> str | None:
+    """Return a warning if one feature dominates the rows of every view, or None.
 
-    Where one feature is nearly the whole row, rows of unit length are all but the same.
-
-    Parameters
-    ----------
-    squares : sequence of ndarray
-        The mean square of every feature of each view, of rows of unit length, and of the bias.
-        Rows that lack the view count as zeros.
+    `squares` are the mean squares of the features of each view, of rows of unit length, bias last.
+    If one feature is nearly the whole row, all rows of unit length are nearly equal.
     """
     features = [of_view[:-1] for of_view in squares]
     if min(of_view.size for of_view in features) < 2:
         return None
-    # the sum is the share of rows that have a length at all
-    part = min(float(of_view.max() / max(of_view.sum(), _TINY)) for of_view in features)
-    if part < _NEARLY_ALL:
+    # rows that are zero or missing do not count: the sum is the share of the others
+    tiny = np.finfo(np.float64).tiny
+    part = min(float(of_view.max() / max(of_view.sum(), tiny)) for of_view in features)
+    if part < 0.8:
         return None
     return (
         f"in every view one feature makes up at least {np.floor(100 * part):.0f} % of the squared "
-        "length of rows, as if features were measured in different units: rows of unit length are "
-        "all but the same there. normalize='columns' may tell more"
-    )
-
-
-def _way_out(gamma: float | None) -> str:
-    """Return what may help; gamma is mentioned only if the caller set it, else it is None."""
-    if gamma is None:
-        return (
-            "Samples may differ little beside their size, or a few large features decide it, such "
-            'as numbers that count the samples: leave these out, or use normalize="columns"'
-        )
-    return (
-        f"gamma={gamma:.3g} may be too large for these views; use a smaller one, or "
-        'normalize="columns" if samples differ little beside their size'
+        "length of the rows, as if features had different units. Rows of unit length are then "
+        "nearly equal; normalize='columns' may help"
     )

@@ -1,9 +1,10 @@
-"""The front door: class MMC."""
+"""The MMC estimator."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from copy import copy
+from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
@@ -23,132 +24,134 @@ from manyview.engine import Engine, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
 from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
 from manyview.iterate import ProgressBar
-from manyview.mmc.checkpoint import opened, resumed, writable
-from manyview.mmc.diagnostics import remark_on, remark_on_rows
+from manyview.mmc.checkpoint import CheckpointFile, writable
+from manyview.mmc.diagnostics import dominance_warning, fit_warning
 from manyview.mmc.explain import Combination, combinations_of
 from manyview.mmc.indicator import DiscreteIndicator, Indicator, OrthogonalIndicator
 from manyview.mmc.initial import STARTS, Given, Start
-from manyview.mmc.objective import checked_rank, default_gamma, penalty_named
+from manyview.mmc.objective import LABELS, PREDICTION, checked_rank, default_gamma, penalty_named
 from manyview.mmc.prediction import Predictor
-from manyview.mmc.solver import Candidate, Fitted, Problem, Setup, best_of
+from manyview.mmc.solver import Candidate, Problem, best_of
 from manyview.views import Views, check_scale
 
 __all__ = ["MMC"]
+
+_POSITIVE = Interval(Integral, 1, None, closed="left")
 
 
 class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer):
     """Multi-linear Multi-view Clustering.
 
-    A regression from all products of features across views to a cluster indicator F, with the
-    indicator itself unknown. Its weight tensor has rank R and is kept as factors, one W_v per
-    view and one A for the clusters::
+    A regression from all products of features across views to a cluster indicator F, which is
+    itself unknown. The weight tensor has rank R and is kept as factors, one W_v per view and one A
+    for the clusters::
 
         J = | (Z_1 W_1 * ... * Z_V W_V) A' - F |^2 + gamma (sum_v pen(W_v) + pen(A)),  F'F = I
 
-    where ``Z_v = [X_v, 1]`` and ``*`` is the elementwise product. The ones let products of fewer
-    views, down to single features, take part. The tensor is never formed.
+    where ``Z_v = [X_v, 1]`` and ``*`` is the elementwise product. Because of the ones, products
+    over fewer views, down to single features, take part too. The tensor is never formed.
 
     Parameters
     ----------
     n_clusters : int
         Number of clusters, K.
     rank : int, optional
-        Rank R of the weight tensor; default ``max(20, 2 K)``. At least `n_clusters`. With `order`
-        below the number of views both numbers hold for each choice of `order` views, and are
-        multiplied by the number of choices.
+        Rank R of the weight tensor, at least `n_clusters`; default ``max(20, 2 K)``. With `order`
+        below the number of views, both numbers are multiplied by the number of choices of `order`
+        views.
     gamma : float, optional
-        Weight of the penalty. By default it follows from the data, so that their scale does not
-        matter (:func:`manyview.mmc.objective.default_gamma`): about 0.01, which the paper has.
+        Weight of the penalty. The default follows from the data, so that their scale does not
+        matter (:func:`manyview.mmc.objective.default_gamma`). It is about 0.01, the paper's value.
     penalty : {"l21", "frobenius"}, default="l21"
-        ``"l21"``, the sum of the norms of the factors' rows, drops features; ``"frobenius"``,
-        their squared norm, is the paper's MMC-F.
+        ``"l21"``, the sum of the norms of the factors' rows, drops features. ``"frobenius"``, the
+        squared norm, is the paper's MMC-F.
     order : int, optional
-        Most views whose features are multiplied with each other: 1 for single features, 2 for
-        pairs. By default, and where there are fewer, as many as there are.
+        Largest number of views whose features are multiplied with each other: 1 for single
+        features, 2 for pairs. By default all views.
     indicator : {"discrete", "orthogonal"}, default="discrete"
-        ``"discrete"`` puts every sample into one cluster in every sweep; ``"orthogonal"`` is the
-        paper's relaxation, to any F with orthonormal columns, followed by k-means on its rows.
-        Discrete labels that the graph shows clearly are held where the model explains them in part
-        only, so that ``predict`` of the same samples differs from ``labels_`` for some.
+        ``"discrete"`` assigns every sample to one cluster in every iteration. ``"orthogonal"`` is
+        the paper's relaxation to any F with orthonormal columns, followed by k-means on its rows.
+        With the discrete indicator, labels that the affinity graph supports strongly are kept even
+        where the model fits them poorly, so ``predict`` may differ from ``labels_`` there.
     init : {"graph", "kmeans", "random"} or array-like, default="graph"
-        Where the indicator starts: the clusters of the neighbour graph of the product kernel
-        ``prod_v (1 + X_v X_v')``, or those of k-means where the graph shows none and the model
-        explains these better; those of k-means on the views side by side; random ones; or given as
-        labels of shape (n_samples,) or as an indicator or memberships of shape (n_samples,
-        n_clusters), made orthonormal.
+        Initialisation of the indicator. ``"graph"`` clusters the neighbour graph of the product
+        kernel ``prod_v (1 + X_v X_v')``; if the graph shows no clear clusters, it compares k-means
+        and takes the labels that the model explains better. ``"kmeans"`` clusters the concatenated
+        views. An array has labels of shape (n_samples,), or an indicator or memberships of shape
+        (n_samples, n_clusters), which are made orthonormal.
     n_init : int, default=1
-        Number of starts that are carried through. The one of the lowest objective is kept,
-        leaving out those that collapsed: they have a low objective and no clusters. Each start
-        from a graph looks at a fourth of the neighbours of the one before (beyond 4,000 samples,
-        all but the first at the very nearest landmarks), and is kept if it lowers the objective
-        by a tenth, which ranks starts but roughly.
+        Number of restarts. The result with the lowest objective is kept, except that collapsed
+        results, which have a low objective but no clusters, come last. Each restart from a graph
+        uses a fourth of the neighbours of the one before (beyond 4,000 samples, all but the first
+        use the very nearest landmarks), and must lower the objective by a tenth to be kept.
     max_iter : int, default=100
-        Most sweeps.
+        Maximum number of iterations.
     tol : float, default=1e-3
-        Stop when a sweep lowers the objective by less than this part of it. Inside a sweep,
-        conjugate gradients end with a step that lowers it by less than five times as much.
+        Stop when an iteration lowers the objective by less than this part of it. Within an
+        iteration, conjugate gradients end with a step that lowers it by less than five times this
+        part.
     patience : int or None, default=3
-        Stop when this number of sweeps in a row have left 97 % of the indicator as it was. More
-        sweeps drop more features and fit these samples closer, and others less close. None goes
-        on until the objective settles.
+        Early stopping: stop when this number of consecutive iterations each left 97 % of the
+        indicator unchanged. Further iterations drop more features and overfit the training
+        samples. None iterates until the objective converges.
     normalize : {"rows", "columns"} or None, default="rows"
-        Scale the samples of each view to unit length, or standardise its features. None leaves the
-        views as they are; rows should then have a length of about 1, the size of the constant that
-        is appended. The data are not copied for it.
+        Scale the samples of each view to unit length, or standardise its features. With None the
+        views are used as they are, and rows should have a length of about 1, the size of the
+        appended constant. The data are not copied.
     random_state : int, RandomState instance or None, default=None
-        Seed of the start.
+        Seed of the initialisation.
     n_jobs : int, optional
-        Threads over blocks of rows, as in scikit-learn: -1 for all processors. By default as many
-        as BLAS would use, which then has one in each. Labels do not depend on it. Tensors and Dask
-        arrays have the threads of torch and Dask.
+        Number of threads over blocks of rows, as in scikit-learn: -1 for all processors. By default
+        as many as BLAS would use. The labels do not depend on it. Torch and Dask use their own
+        threads.
     verbose : int, default=0
-        1 shows a bar with the objective.
+        1 shows a progress bar with the objective.
     checkpoint : path, optional
-        File in which the fit writes down where it stands, for one start only (``n_init=1``).
-        The same call resumes from the file after an interrupt or crash, with the result it would
-        have given uninterrupted. If the fit had finished, no further sweep is made. A file of
-        other data or parameters is refused; only `max_iter` may be raised. By default nothing is
-        written.
+        File for checkpoints of the fit; it requires ``n_init=1``. After an interrupt or a crash the
+        same call resumes from the file, with the result of an uninterrupted fit. If the fit had
+        finished, no iteration is repeated. A file of other data or parameters is rejected; only
+        `max_iter` may be raised. By default nothing is written.
     checkpoint_every : int, default=1
-        Sweeps from one checkpoint to the next. Each costs a pass over the views.
+        Number of iterations between checkpoints. Each costs a pass over the views.
 
     Attributes
     ----------
     labels_ : ndarray of shape (n_samples,)
-        Cluster of each sample; of tensors a tensor, of Dask arrays a Dask array.
+        Cluster of each sample; a tensor or Dask array if the views are.
     indicator_ : ndarray of shape (n_samples, n_clusters)
-        Indicator F, with orthonormal columns; as ``labels_``.
+        Indicator F, with orthonormal columns; of the same kind as ``labels_``.
     view_factors_ : list of ndarray of shape (n_features_v + 1, rank)
-        View factors W_v, bias last. A row of zeros is a feature that takes no part.
+        View factors W_v, bias last. A row of zeros is a dropped feature.
     cluster_factors_ : ndarray of shape (n_clusters, rank)
         Cluster factor A.
     gamma_ : float
         Weight of the penalty.
     objective_ : ndarray of shape (n_iter_,)
-        J after every sweep.
+        J after every iteration.
     n_iter_ : int
-        Number of sweeps.
+        Number of iterations.
     n_views_, n_features_in_, view_names_, feature_names_in_
-        What fit saw: the number of views, and of each its number of features, its name and the
-        names of its features, or None.
+        The number of views seen by fit and, for each view, its number of features, its name, and
+        the names of its features or None.
 
     See Also
     --------
-    manyview.datasets.make_views : Synthetic views to try it on.
+    manyview.datasets.make_views : Synthetic views.
 
     Notes
     -----
-    `predict` and `transform` use factors of their own: the features that the l2,1 penalty left,
-    fitted to the final indicator once more with the squared norm as penalty, which serves samples
-    that were not there better.
+    `predict` and `transform` use separate factors: the features that the l2,1 penalty selected,
+    refitted to the final indicator with the squared norm as penalty. These predict out-of-sample
+    labels better.
 
-    `predict` puts a sample into the cluster of its largest entry in `transform`. `labels_` are the
-    outcome of the last indicator step on the training samples, which moves them only while that
-    raises its criterion. The two agree but for samples between clusters, labels that are held (see
-    `indicator`) and where the sweeps ended by `max_iter`; with ``indicator="orthogonal"`` both
-    follow the same centres.
+    `predict` assigns a sample to the cluster of its largest entry in `transform`. ``labels_`` are
+    the result of the last indicator update, which moves training samples only while that raises its
+    criterion. Both agree except for samples between clusters, labels kept for the graph's sake (see
+    `indicator`), and fits that ended by `max_iter`. With ``indicator="orthogonal"`` both use the
+    same centres.
 
-    An interrupt (Ctrl-C) during the sweeps ends the fit with the last whole sweep and a warning.
+    An interrupt (Ctrl-C) during the iterations ends the fit with the last complete iteration and a
+    warning.
 
     References
     ----------
@@ -168,27 +171,23 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     _takes_lacking_views = True
     _takes_other_places = True
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "rank": [Interval(Integral, 1, None, closed="left"), None],
+        "n_clusters": [_POSITIVE],
+        "rank": [_POSITIVE, None],
         "gamma": [Interval(Real, 0, None, closed="left"), None],
         "penalty": [StrOptions({"l21", "frobenius"})],
-        "order": [Interval(Integral, 1, None, closed="left"), None],
+        "order": [_POSITIVE, None],
         "indicator": [StrOptions({"discrete", "orthogonal"})],
         "init": [StrOptions(set(STARTS)), "array-like"],
-        "n_init": [Interval(Integral, 1, None, closed="left")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
+        "n_init": [_POSITIVE],
+        "max_iter": [_POSITIVE],
         "tol": [Interval(Real, 0, None, closed="left")],
-        "patience": [Interval(Integral, 1, None, closed="left"), None],
+        "patience": [_POSITIVE, None],
         "normalize": [StrOptions({"rows", "columns"}), None],
         "random_state": ["random_state"],
-        "n_jobs": [
-            Interval(Integral, None, -1, closed="right"),
-            Interval(Integral, 1, None, closed="left"),
-            None,
-        ],
+        "n_jobs": [Interval(Integral, None, -1, closed="right"), _POSITIVE, None],
         "verbose": ["verbose"],
         "checkpoint": [str, PathLike, None],
-        "checkpoint_every": [Interval(Integral, 1, None, closed="left")],
+        "checkpoint_every": [_POSITIVE],
     }
 
     def __init__(
@@ -238,15 +237,15 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         views : list, tuple or dict of array-likes, or Views
             The views; see :func:`manyview.as_views`.
         y : ignored
-            There for scikit-learn's sake; labels take no part.
+            Present for compatibility with scikit-learn.
 
         Returns
         -------
         MMC
             The fitted estimator.
         """
-        # before _setup_fit does: a file that will not do is told of before the views are read
         self._validate_params()
+        # reject an unusable checkpoint before reading the views
         path = self._checkpoint_path()
         checked = self._setup_fit(views)
         check_scale(checked, self.normalize)
@@ -258,56 +257,49 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         start = Start(init, self.n_clusters, rank, self.order, complete)
         rng = self._generator()
         engine = self._engine(checked, self.normalize)
-        file, saved = None, None
         with engine.running():
+            file = saved = None
             if path is not None:
                 parameters = self.get_params(deep=False) | {"rank": rank}
-                file, saved = opened(path, engine, checked, parameters, rng)
-            # before features are left out
+                file = CheckpointFile(path, engine, checked, parameters, rng)
+                saved = file.read()
+            # before features are dropped
             mean_rows, squares = map(list, zip(*engine.moments, strict=True))
             problem = self._problem(engine, self.gamma if saved is None else saved.gamma)
-        said = remark_on_rows(squares) if self.normalize == "rows" else None
-        if said is not None:
-            warn_user(said, ViewWarning)
-
-        def first(number: int) -> Fitted:
-            if saved is not None:
-                return resumed(engine, problem, saved, rng)
-            return start.begin(engine, problem, rng, number)
-
-        total = self._n_starts * self.max_iter
-        with engine.running(), ProgressBar("MMC", total=total, shown=bool(self.verbose)) as bar:
-            setup = Setup(engine, problem, rng, bar, file)
-            best, interrupted = best_of(setup, first, self._n_starts, by=start.lower_by)
+        message = dominance_warning(squares) if self.normalize == "rows" else None
+        if message is not None:
+            warn_user(message, ViewWarning)
+        n_init = self._n_restarts
+        bar = ProgressBar("MMC", total=n_init * self.max_iter, shown=bool(self.verbose))
+        options = {} if file is None else {"keep": partial(file.keep, engine, problem, rng)}
+        with engine.running(), bar:
+            best, interrupted = best_of(
+                n_init, engine, problem, start if saved is None else saved, rng, bar, **options
+            )
         self._record_views(checked)
         self._record(best, engine, problem, mean_rows)
-        message = remark_on(
-            best.fitted,
-            problem,
-            checked,
-            gamma_given=self.gamma is not None,
-            interrupted=interrupted,
+        message = fit_warning(
+            best.fitted, problem, checked, gamma=self.gamma, interrupted=interrupted
         )
         if message is not None:
-            kind = InterruptWarning if interrupted else ConvergenceWarning
-            warn_user(message, kind)
+            warn_user(message, InterruptWarning if interrupted else ConvergenceWarning)
         return self
 
     def predict(self, views: Any) -> npt.NDArray[np.intp]:
-        """Return the cluster of each sample of other views of the same kind.
+        """Return the clusters of out-of-sample views.
 
         Parameters
         ----------
         views : list, tuple or dict of array-likes, or Views
-            Views with the names and features of those of fit. A sample may lack some
-            (``as_views(views, present=...)``): of these the model takes the mean of what fit saw.
+            Views with the same names and features as in fit. For a missing view of a sample
+            (``as_views(views, present=...)``) the model uses the mean of the training samples.
 
         Returns
         -------
         ndarray of shape (n_samples,)
             Clusters.
         """
-        labels: npt.NDArray[np.intp] = self._predicted(views, "labels")
+        labels: npt.NDArray[np.intp] = self._predicted(views, LABELS)
         return labels
 
     def transform(self, views: Any) -> Matrix:
@@ -321,9 +313,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Returns
         -------
         ndarray of shape (n_samples, n_clusters)
-            How far each sample belongs to each cluster, in the scale of ``indicator_``.
+            The score of each sample for each cluster, in the scale of ``indicator_``.
         """
-        prediction: Matrix = self._as_output(self._predicted(views, "prediction"), views)
+        prediction: Matrix = self._as_output(self._predicted(views, PREDICTION), views)
         return prediction
 
     def explain(
@@ -333,31 +325,30 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         top: int = 10,
         views: int | str | Iterable[int | str] | None = None,
     ) -> list[Combination]:
-        """Return the features that, together, speak most for each cluster.
+        """Return the features that, multiplied, characterise each cluster most.
 
-        `transform` is a sum over products of features of different views, each product with a
-        weight for every cluster; these are the largest. They refer to features as fit scales
-        them, and to the scale of `transform`, which is smaller for larger clusters. With the
-        orthogonal indicator a cluster is read by the inner product with its centre.
+        `transform` is a sum over products of features of different views, each with a weight for
+        every cluster. This returns the products with the largest weights. Weights refer to features
+        as fit scales them, and to the scale of `transform`, which is smaller for larger clusters.
+        With the orthogonal indicator they refer to the inner product with the centre of a cluster.
 
         Parameters
         ----------
         order : int, optional
-            Number of features that are multiplied: 1 for single ones, 2 for pairs of two views.
-            By default pairs, or single features where there are none: with one view, or where
-            the penalty has left the features of one.
+            Number of features in a product: 1 for single features, 2 for pairs from two views. By
+            default pairs, or single features if there are no pairs, because there is one view or
+            the penalty dropped all features of the others.
         top : int, default=10
-            Most products for each cluster.
+            Maximum number of products per cluster.
         views : int, str or iterable of them, optional
-            Places or names of the views that features may come from; by default all.
+            Positions or names of the views to consider; by default all.
 
         Returns
         -------
         list of Combination
             Tuples of cluster, weight, features (pairs of the names of view and feature) and their
-            places; by cluster, largest weight first. Weights that are not above zero are left
-            out, so that there may be fewer than `top`, or none: of a model that went to zero,
-            always none.
+            positions, by cluster and with the largest weight first. Only positive weights are
+            returned, so there may be fewer than `top`. A zero model has none.
 
         Examples
         --------
@@ -375,10 +366,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         return combinations_of(self._predictor, self, order, top, views)
 
     def to_local(self) -> Self:
-        """Return a copy whose results are all NumPy arrays in this process.
+        """Return a copy whose results are NumPy arrays in this process.
 
-        It predicts with neither Dask nor torch, and can be saved. ``labels_`` and ``indicator_``
-        of a fit on a cluster or a device are brought here, where they have to fit.
+        The copy predicts without Dask or torch, and can be saved. ``labels_`` and ``indicator_`` of
+        a fit on a cluster or a device must fit into the memory of this process.
 
         Returns
         -------
@@ -396,7 +387,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         check_scale(checked, self._predictor.normalize)
         engine = self._engine(checked, self._predictor.normalize, scalings=self._predictor.scalings)
         with engine.running():
-            self._predictor.predict(engine, lacking=checked.present is not None)
+            self._predictor.predict(engine, incomplete=checked.present is not None)
             return engine.gather(what)
 
     def __sklearn_tags__(self) -> Any:
@@ -405,7 +396,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         return tags
 
     @property
-    def _n_starts(self) -> int:
+    def _n_restarts(self) -> int:
         return self.n_init if isinstance(self.init, str) else 1
 
     @property
@@ -417,13 +408,13 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         return engine_for(views, normalize=normalize, n_threads=threads, **options)
 
     def _checkpoint_path(self) -> Path | None:
-        """Return the file that `checkpoint` names, or raise where it will not do."""
+        """Return the checkpoint file, or raise if it is unusable."""
         if self.checkpoint is None:
             return None
-        if self._n_starts > 1:
+        if self._n_restarts > 1:
             raise ValueError(
-                f"checkpoint={str(self.checkpoint)!r} with n_init={self.n_init}: a checkpoint is "
-                "of one start; use n_init=1, with another random_state and file for each start"
+                f"checkpoint={str(self.checkpoint)!r} with n_init={self.n_init}: a checkpoint "
+                "needs n_init=1; use another random_state and file for each restart"
             )
         return writable(Path(self.checkpoint))
 
@@ -438,21 +429,22 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     def _record(
         self, best: Candidate, engine: Engine, problem: Problem, mean_rows: list[Matrix]
     ) -> None:
+        """Set the attributes of the fitted estimator."""
         fitted = best.fitted
         self.labels_ = best.labels
         self.indicator_ = best.indicator
         factors = [*map(to_numpy, fitted.factors.views), fitted.factors.clusters]
-        if fitted.is_zero:  # what goes to zero comes near it only
+        if fitted.is_zero:  # it converges to zero without reaching it
             factors = list(map(np.zeros_like, factors))
         *self.view_factors_, self.cluster_factors_ = factors
         self.gamma_ = problem.gamma
         self.objective_ = np.array(fitted.objective)
         self.n_iter_ = len(fitted.objective)
         self._predictor = Predictor(
-            best.refitted,
-            best.readout,
-            mean_rows,
-            self.normalize,
-            [scaling.restrict(None) for scaling in engine.scalings],
-            fitted.is_zero,
+            factors=best.refitted,
+            readout=best.readout,
+            mean_rows=mean_rows,
+            normalize=self.normalize,
+            scalings=[scaling.restrict(None) for scaling in engine.scalings],
+            is_zero=fitted.is_zero,
         )

@@ -1,4 +1,4 @@
-"""Fitted models as files: a NumPy ``.npz`` archive without pickles, its header as JSON."""
+"""Fitted models as files: ``.npz`` archives without pickles, with a JSON header."""
 
 from __future__ import annotations
 
@@ -15,14 +15,31 @@ from manyview.engine import Scaling
 from manyview.engine.arrays import to_numpy
 from manyview.mmc.estimator import MMC
 from manyview.mmc.objective import Factors
-from manyview.mmc.prediction import CentreReadout, LargestReadout, Predictor
+from manyview.mmc.prediction import CentreReadout, LargestReadout, Predictor, Readout
 from manyview.storage import Form, as_json, whole_file
 
 __all__ = ["read_model", "write_model"]
 
 _FORM = Form("manyview.MMC model", version=1, what="model")
-_ELSEWHERE = {"init", "checkpoint"}  # may be an array; a file that others do not have
-_KINDS = {"labels": "i", "feature_names": "U"}  # all else but init are real numbers
+_NOT_IN_HEADER = {"init", "checkpoint"}  # may be an array; a path of this machine
+
+# Arrays of a file with N samples, K clusters, R columns and I iterations. Those with d features, or
+# D features including the bias, are numbered by view.
+_SHAPES = {
+    "labels": "N",
+    "indicator": "NK",
+    "objective": "I",
+    "cluster_factor": "KR",
+    "cluster_predictor": "KR",
+    "to_indicator": "KK",
+    "centres": "KK",
+    "view_factor": "DR",
+    "view_predictor": "DR",
+    "mean_row": "D",
+    "centre": "d",
+    "width": "d",
+    "feature_names": "d",
+}
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -30,22 +47,22 @@ Arrays = dict[str, npt.NDArray[Any]]
 def write_model(path: str | os.PathLike[str], model: MMC) -> None:
     """Write a fitted model to a file that :func:`read_model` reads.
 
-    The file is written whole or not at all: where writing fails, an older file stays. It holds what
-    the model learnt, and the labels and names that fit saw, but no samples.
+    If writing fails, an older file is kept. The file holds the factors, labels and names of the
+    model, but no samples.
 
     Parameters
     ----------
     path : str or path-like
-        Where to; an older file is replaced.
+        The file; an older one is replaced.
     model : MMC
-        A fitted model. What it has on a cluster or a device is brought here (``to_local``).
+        A fitted model. Results on a cluster or a device are copied to this process (``to_local``).
 
     Raises
     ------
     TypeError
-        If it is no MMC; models of the other methods have no file.
+        If the model is not an MMC; the other methods have no model files.
     NotFittedError
-        If it has not been fitted.
+        If the model is not fitted.
 
     See Also
     --------
@@ -63,13 +80,13 @@ def write_model(path: str | os.PathLike[str], model: MMC) -> None:
     ...     path = Path(folder) / "news.model"
     ...     write_model(path, model)
     ...     again = read_model(path)
-    >>> bool((again.predict(views) == model.predict(views)).all())
-    True
+    >>> again.n_features_in_, bool((again.predict(views) == model.predict(views)).all())
+    ([20, 20], True)
     """
     if type(model) is not MMC:
         raise TypeError(f"received {type(model).__name__}; expected a fitted MMC")
     check_is_fitted(model, "labels_")
-    model._validate_params()  # they may have been set since
+    model._validate_params()  # they may have been changed after fit
     with whole_file(Path(path)) as file:
         np.savez_compressed(file, **_FORM.members(_header(model), _arrays(model.to_local())))
 
@@ -85,48 +102,34 @@ def read_model(path: str | os.PathLike[str]) -> MMC:
     Returns
     -------
     MMC
-        As it was fitted: it predicts, transforms and explains the same. Of its parameters
-        ``checkpoint`` is None, and so is a ``random_state`` that was no number.
+        The fitted model. Its parameter ``checkpoint`` is None, and so is ``random_state`` unless it
+        was an integer.
 
     Raises
     ------
     FileNotFoundError
-        If there is no such file.
+        If the file does not exist.
     ValueError
-        If it is damaged, or no model; it names the file and what is wrong.
+        If the file is damaged or not a model.
 
     See Also
     --------
-    write_model : Write such a file.
+    write_model : Write a model, with an example.
 
     Notes
     -----
-    Nothing is unpickled: a file cannot run code.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from pathlib import Path
-    >>> from manyview import MMC, read_model, write_model
-    >>> from manyview.datasets import make_views
-    >>> views, y = make_views(n_samples=150, n_clusters=3, random_state=0)
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "news.model"
-    ...     write_model(path, MMC(n_clusters=3, random_state=0).fit(views))
-    ...     model = read_model(path)
-    >>> model.n_clusters, model.n_features_in_, model.predict(views.take([0, 1, 2])).shape
-    (3, [20, 20], (3,))
+    Nothing is unpickled, so a file cannot run code.
     """
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"no file {path}")
     if path.is_dir():
-        raise IsADirectoryError(f"{path} is a folder; expected the file of a model")
+        raise IsADirectoryError(f"{path} is a folder; expected a model file")
     try:
         header, arrays = _FORM.read(path)
         try:
             model = _model(header, arrays)
-            _check_whole(model, arrays)
+            _check_consistent(model, arrays)
         except Exception as error:
             raise ValueError(f"its parts are not those of a model ({error})") from error
     except ValueError as error:
@@ -138,9 +141,9 @@ def _header(model: MMC) -> dict[str, Any]:
     parameters = model.get_params(deep=False)
     return {
         "manyview": __version__,
-        # a source of random numbers is not kept
+        # a random number generator becomes None
         "parameters": {
-            name: as_json(value) for name, value in parameters.items() if name not in _ELSEWHERE
+            name: as_json(value) for name, value in parameters.items() if name not in _NOT_IN_HEADER
         },
         "init": model.init if isinstance(model.init, str) else None,
         "view_names": model.view_names_,
@@ -160,7 +163,7 @@ def _arrays(model: MMC) -> Arrays:
         "cluster_predictor": predictor.factors.clusters,
     }
     if not isinstance(model.init, str):
-        # of objects, those that they are: numbers or strings
+        # objects become the numbers or strings that they are
         arrays["init"] = np.asarray(np.asarray(to_numpy(model.init)).tolist())
     if isinstance(predictor.readout, CentreReadout):
         arrays["to_indicator"] = predictor.readout.to_indicator
@@ -194,16 +197,14 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
     model.n_features_in_ = [len(factor) - 1 for factor in model.view_factors_]
     model.view_names_ = header["view_names"]
     model.feature_names_in_ = [arrays.get(f"feature_names{v}") for v in views]
-    centred = "centres" in arrays
+    readout: Readout = LargestReadout()
+    if "centres" in arrays:
+        readout = CentreReadout(arrays["to_indicator"], arrays["centres"])
     model._predictor = Predictor(
         factors=Factors(
             tuple(arrays[f"view_predictor{v}"] for v in views), arrays["cluster_predictor"]
         ),
-        readout=(
-            CentreReadout(arrays["to_indicator"], arrays["centres"])
-            if centred
-            else LargestReadout()
-        ),
+        readout=readout,
         mean_rows=[arrays[f"mean_row{v}"] for v in views],
         normalize=header["normalized_by"],
         scalings=[
@@ -215,8 +216,8 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
     return model
 
 
-def _check_whole(model: MMC, arrays: Arrays) -> None:
-    """Raise unless what belongs together has the types and shapes for it."""
+def _check_consistent(model: MMC, arrays: Arrays) -> None:
+    """Raise ValueError unless the parts of a model have matching types and shapes."""
     names = model.view_names_
     strings = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not strings or not 0 < len(names) == len(set(names)):
@@ -225,38 +226,20 @@ def _check_whole(model: MMC, arrays: Arrays) -> None:
         raise ValueError(f"its views are scaled by {model._predictor.normalize!r}")
     if not isinstance(model.gamma_, float):
         raise ValueError(f"its gamma is {model.gamma_!r}")
-    for name, shape in _shapes(model).items():
-        array = arrays.get(name)
-        if array is None:
-            continue  # one of those that not every model has
+    n_clusters, rank = model.cluster_factors_.shape
+    sizes = {"N": model.labels_.size, "K": n_clusters, "R": rank, "I": model.n_iter_}
+    for name, array in arrays.items():
+        base = name.rstrip("0123456789")
+        if base == "init":
+            continue
+        if base != name:
+            width = model.n_features_in_[int(name.removeprefix(base))]
+            sizes |= {"d": width, "D": width + 1}
+        shape = tuple(sizes[letter] for letter in _SHAPES[base])
         if array.shape != shape:
             raise ValueError(f"{name} has shape {array.shape}; expected {shape}")
-        kind = _KINDS.get(name.rstrip("0123456789"), "f")
+        kind = {"labels": "i", "feature_names": "U"}.get(base, "f")
         if array.dtype.kind != kind or (kind == "f" and not np.isfinite(array).all()):
-            raise ValueError(f"{name} holds {array.dtype}, or what is not finite")
-    n_clusters = len(model.cluster_factors_)
+            raise ValueError(f"{name} has type {array.dtype} or values that are not finite")
     if not 0 <= model.labels_.min(initial=0) <= model.labels_.max(initial=0) < n_clusters:
-        raise ValueError(f"labels holds others than 0 to {n_clusters - 1}")
-
-
-def _shapes(model: MMC) -> dict[str, tuple[int, ...]]:
-    """Return the shapes that the arrays of a model should have, by their names in the file."""
-    # not as the parameters say, which may have been set after the fit
-    n_clusters, rank = model.cluster_factors_.shape
-    n_samples = model.labels_.size
-    shapes: dict[str, tuple[int, ...]] = {
-        "labels": (n_samples,),
-        "indicator": (n_samples, n_clusters),
-        "objective": (model.n_iter_,),
-        "cluster_factor": (n_clusters, rank),
-        "cluster_predictor": (n_clusters, rank),
-        "to_indicator": (n_clusters, n_clusters),
-        "centres": (n_clusters, n_clusters),
-    }
-    for v, width in enumerate(model.n_features_in_):
-        for name in ("view_factor", "view_predictor"):
-            shapes[f"{name}{v}"] = (width + 1, rank)
-        shapes[f"mean_row{v}"] = (width + 1,)
-        for name in ("centre", "width", "feature_names"):
-            shapes[f"{name}{v}"] = (width,)
-    return shapes
+        raise ValueError(f"labels are not all from 0 to {n_clusters - 1}")

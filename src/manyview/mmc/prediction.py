@@ -1,35 +1,25 @@
-"""Out-of-sample prediction."""
+"""Out-of-sample prediction: factors, scaling and a rule from predictions to labels."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Scaling, Update
 from manyview.engine.arrays import Array, as_dtype, namespace, placed_like
-from manyview.mmc.objective import Factors, interaction
+from manyview.mmc.objective import LABELS, PREDICTION, Factors, interaction
 
-__all__ = ["CentreReadout", "LargestReadout", "Predictor", "Readout", "predict_samples"]
-
-
-class Readout(Protocol):
-    """A rule from predictions to labels."""
-
-    def labels(self, prediction: Array) -> Array:
-        """Return the cluster of each row of a prediction."""
-
-    def factor_by_cluster(self, clusters: Matrix) -> Matrix:
-        """Return the cluster factor of a prediction that speaks for each cluster in a column."""
+__all__ = ["CentreReadout", "LargestReadout", "Predictor", "Readout"]
 
 
 class LargestReadout:
-    """The cluster of the largest prediction.
+    """The cluster of the largest prediction, for the discrete indicator.
 
-    The criterion of the discrete step is not asked: for samples that were not there predictions are
-    smaller all over, and to join a small cluster would seldom pay.
+    The criterion of the discrete update is not used here. Out-of-sample predictions are smaller
+    overall, so by that criterion too few samples would join small clusters.
     """
 
     def labels(self, prediction: Array) -> Array:
@@ -37,20 +27,16 @@ class LargestReadout:
         return namespace(prediction).argmax(prediction, axis=1)
 
     def factor_by_cluster(self, clusters: Matrix) -> Matrix:
-        """Return the cluster factor: a prediction has a column for each cluster."""
+        """Return the cluster factor whose prediction has a score of each cluster per column: A."""
         return clusters
 
 
 @dataclass(frozen=True)
 class CentreReadout:
-    """The nearest centre of k-means, after the map that brings predictions nearest to F.
+    """The nearest k-means centre, for the orthogonal indicator.
 
-    Attributes
-    ----------
-    to_indicator : ndarray of shape (n_clusters, n_clusters)
-        The linear map, by least squares.
-    centres : ndarray of shape (n_clusters, n_clusters)
-        Of the rows of F.
+    `to_indicator` (K x K) is the least squares map from predictions to rows of F. `centres` (K x K)
+    are the k-means centres of the rows of F.
     """
 
     to_indicator: Matrix
@@ -73,32 +59,38 @@ class CentreReadout:
         return self.centres @ (self.to_indicator.T @ clusters)
 
 
-def predict_samples(
-    engine: Engine, factors: Factors, readout: Readout, unknown: list[Matrix] | None = None
-) -> None:
-    """Put the model's prediction and labels of every sample of the engine into its blocks.
+Readout: TypeAlias = LargestReadout | CentreReadout
 
-    Parameters
-    ----------
-    engine : Engine
-        The samples.
-    factors : Factors
-        Of the model.
-    readout : Readout
-        From predictions to labels.
-    unknown : list of ndarray of shape (n_features + 1,), optional
-        A row of each view, scaled and with its bias, for samples that lack the view; by default
-        the bias alone.
-    """
-    folded = [
-        scaling.fold(engine.asarray(factor))
-        for scaling, factor in zip(engine.scalings, factors.views, strict=True)
-    ]
-    instead = None
-    if unknown is not None:
-        rows = zip(unknown, factors.views, strict=True)
-        instead = [np.asarray(row @ factor, dtype=factor.dtype) for row, factor in rows]
-    engine.update(_predict_kernel, folded, factors.clusters, readout, instead)
+
+@dataclass(frozen=True)
+class Predictor:
+    """What a fit keeps for out-of-sample prediction."""
+
+    factors: Factors  # the selected features, refitted; NumPy arrays
+    readout: Readout
+    mean_rows: list[Matrix]  # mean scaled row of each view, which replaces a missing view
+    normalize: str | None
+    scalings: list[Scaling]  # of the columns of each view
+    is_zero: bool  # no feature characterises a cluster
+
+    def predict(self, engine: Engine, *, incomplete: bool) -> None:
+        """Compute the prediction and label of every sample of the engine, in its blocks.
+
+        `incomplete` says whether some samples have missing views.
+        """
+        # the wider of the precisions of fit and of these views
+        dtype = np.result_type(engine.dtype, self.factors.clusters.dtype)
+        factors = [factor.astype(dtype, copy=False) for factor in self.factors.views]
+        clusters = self.factors.clusters.astype(dtype, copy=False)
+        folded = [
+            scaling.fold(engine.asarray(factor))
+            for scaling, factor in zip(engine.scalings, factors, strict=True)
+        ]
+        means = None
+        if incomplete:
+            pairs = zip(self.mean_rows, factors, strict=True)
+            means = [np.asarray(row @ factor, dtype=dtype) for row, factor in pairs]
+        engine.update(_predict_kernel, folded, clusters, self.readout, means)
 
 
 def _predict_kernel(
@@ -106,65 +98,18 @@ def _predict_kernel(
     factors: list[Any],
     clusters: Array,
     readout: Readout,
-    instead: list[Array] | None,
+    means: list[Array] | None,
 ) -> Update:
     projections = [view.project(factor) for view, factor in zip(block.views, factors, strict=True)]
-    if instead is not None:
-        filled = zip(block.views, projections, instead, strict=True)
-        projections = [_where_lacking(view, rows, other) for view, rows, other in filled]
+    if means is not None:
+        triples = zip(block.views, projections, means, strict=True)
+        projections = [_with_mean_where_missing(*triple) for triple in triples]
     prediction = interaction(projections) @ clusters.T
-    return {"prediction": prediction, "labels": readout.labels(prediction)}, ()
+    return {PREDICTION: prediction, LABELS: readout.labels(prediction)}, ()
 
 
-def _where_lacking(view: RowView, projections: Array, instead: Array) -> Array:
-    """Return projections with another row for samples that lack the view."""
-    lacking = view.lacking
-    if lacking is None:
-        return projections
-    return namespace(projections).where(lacking[:, None], instead, projections)
-
-
-@dataclass(frozen=True)
-class Predictor:
-    """What a fit keeps for samples to come.
-
-    Attributes
-    ----------
-    factors : Factors
-        The features that are left, fitted anew; NumPy arrays.
-    readout : Readout
-        How a prediction becomes a label.
-    mean_rows : list of ndarray of shape (n_features + 1,)
-        Mean of each view's rows as fit scaled them, for samples that lack the view.
-    normalize : {"rows", "columns"} or None
-        How rows are scaled.
-    scalings : list of Scaling
-        How the columns of each view are scaled.
-    is_zero : bool
-        Whether the model went to zero, so that no feature speaks for a cluster.
-    """
-
-    factors: Factors
-    readout: Readout
-    mean_rows: list[Matrix]
-    normalize: str | None
-    scalings: list[Scaling]
-    is_zero: bool
-
-    def predict(self, engine: Engine, *, lacking: bool) -> None:
-        """Put prediction and labels of every sample of the engine into its blocks.
-
-        Parameters
-        ----------
-        engine : Engine
-            The samples, scaled as ``normalize`` and ``scalings`` say.
-        lacking : bool
-            Whether some of them lack a view.
-        """
-        # the wider of the precisions of fit and of these views
-        dtype = np.result_type(engine.dtype, self.factors.clusters.dtype)
-        factors = Factors(
-            tuple(factor.astype(dtype, copy=False) for factor in self.factors.views),
-            self.factors.clusters.astype(dtype, copy=False),
-        )
-        predict_samples(engine, factors, self.readout, self.mean_rows if lacking else None)
+def _with_mean_where_missing(view: RowView, projection: Array, mean: Array) -> Array:
+    missing = view.lacking
+    if missing is None:
+        return projection
+    return namespace(projection).where(missing[:, None], mean, projection)

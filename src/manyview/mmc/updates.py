@@ -1,4 +1,4 @@
-"""The updates of the factors: conjugate gradients for a view's, closed form for the clusters'."""
+"""Updates of the factors: conjugate gradients for a view factor, closed form for the clusters."""
 
 from __future__ import annotations
 
@@ -25,42 +25,23 @@ def updated_view_factor(
     *,
     penalty: Penalty,
     gamma: float,
-    columns: ColumnMoments,
     value: float,
     steps: int,
     negligible: float = 0.0,
 ) -> Array:
-    """Return a factor of view `v` that lowers the objective, all else held.
+    """Return a W_v that lowers the objective with all else fixed.
 
-    The penalty is replaced by the quadratic that touches it at the current factor and lies
-    above it elsewhere; conjugate gradients on that quadratic start from the current factor, so
-    that each step lowers the objective. Rows at zero stay there, and so do features in a column
-    where all of them are zero.
+    The penalty is replaced by the quadratic that touches it at the current W_v and lies above it
+    elsewhere. Its normal equations are::
 
-    Parameters
-    ----------
-    engine : Engine
-        Holds the blocks, whose projections and indicator are up to date.
-    factors : Factors
-        The current factors.
-    v : int
-        Which view.
-    penalty, gamma : Penalty, float
-        The penalty and its weight.
-    columns : tuple of ndarray of shape (n_features + 1,)
-        Mean and mean square of each column of the scaled view.
-    value : float
-        The current objective.
-    steps : int
-        Most steps of conjugate gradients, a pass over the view each. They end earlier with one
-        that gained little beside the others and beside what is left.
-    negligible : float
-        Part of what is left below which a gain is little, whatever the others gained.
+        Z_v' (B_-v * ((B_-v * (Z_v W)) A'A)) + gamma diag(p) W = Z_v' (B_-v * (F A))
 
-    Returns
-    -------
-    ndarray of shape (n_features + 1, rank)
-        The new view factor.
+    Conjugate gradients start from the current W_v, so every step lowers the objective. Rows at zero
+    stay at zero, and so do columns whose features are all zero.
+
+    `value` is the current objective. At most `steps` steps are made, each a pass over the view.
+    They end early after a step that gained little compared with the others and with the remaining
+    objective, or less than the part `negligible` of the remaining objective.
     """
     factor, clusters, scaling = factors.views[v], factors.clusters, engine.scalings[v]
     pulled, others_gram = engine.update(residual_kernel, v, clusters)
@@ -72,15 +53,16 @@ def updated_view_factor(
         (pulled,) = engine.sum(normal_kernel, v, scaling.fold(direction), gram_there)
         return scaling.unfold(pulled) + weights * direction
 
+    def enough(gain: float, total: float) -> bool:
+        remaining = value - total
+        return gain <= negligible * remaining or (gain <= 0.3 * total and gain <= 0.1 * remaining)
+
     correction = conjugate_gradients(
         normal_operator,
         scaling.unfold(pulled) - weights * factor,
-        _preconditioner(gram * to_numpy(others_gram), columns, weights, factor),
+        _preconditioner(gram * to_numpy(others_gram), engine.moments[v], weights, factor),
         steps=steps,
-        enough=lambda gain, total: (
-            gain <= negligible * (value - total)
-            or (gain <= 0.3 * total and gain <= 0.1 * (value - total))
-        ),
+        enough=enough,
     )
     return factor + correction
 
@@ -88,9 +70,9 @@ def updated_view_factor(
 def updated_cluster_factor(
     factors: Factors, moments: Moments, *, penalty: Penalty, gamma: float
 ) -> Matrix:
-    """Return the cluster factor that minimises the quadratic above the objective, all else held.
+    """Return the A that minimises the quadratic bound of the objective with all else fixed.
 
-    It solves ``A P'P + gamma diag(p) A = F'P``, a Sylvester equation with one diagonal side.
+    It solves ``A B'B + gamma diag(p) A = F'B``, a Sylvester equation with one diagonal side.
     """
     weights = _diagonal(penalty, gamma, factors.clusters, np.dtype(np.float64))
     solved = solve_diagonal_sylvester(weights, moments.gram, moments.cross.T)
@@ -98,7 +80,7 @@ def updated_cluster_factor(
 
 
 def _diagonal(penalty: Penalty, gamma: float, factor: Array, dtype: np.dtype[Any]) -> Array:
-    """Return ``gamma p``, bounded: however large gamma is, products with it stay in range."""
+    """Return ``gamma p``, bounded so that products with it do not overflow."""
     largest = float(np.finfo(dtype).max) ** 0.5
     weights = min(gamma, largest) * penalty.weights(factor)
     return as_dtype(namespace(weights).clip(weights, 0.0, largest), dtype)
@@ -107,12 +89,11 @@ def _diagonal(penalty: Penalty, gamma: float, factor: Array, dtype: np.dtype[Any
 def _preconditioner(
     average: Matrix, columns: ColumnMoments, weights: Array, factor: Array
 ) -> Callable[[Array], Array]:
-    """Invert the normal operator as if samples were alike and features independent.
+    """Return the inverse of the normal operator for independent features and alike samples.
 
-    Then it is ``(diag(variance) + mean mean') (x) average + weights``: with the eigenvectors of
-    `average` the columns of the factor decouple, each with a diagonal matrix and a matrix of
-    rank one. The mean matters: where features are counts or pixels, it and the bias are all but
-    the same direction.
+    That operator is ``(diag(variance) + mean mean') (x) average + weights``. In the eigenvectors of
+    `average` the columns of the factor decouple, each with a diagonal matrix plus one of rank one.
+    The mean matters: for counts or pixels it is nearly the same direction as the bias.
     """
     xp = namespace(factor)
     values, rotation = np.linalg.eigh(average.astype(np.float64))
@@ -131,7 +112,7 @@ def _preconditioner(
         xp.astype(part, factor.dtype, copy=False)
         for part in (inverse, along, along_scale, vectors, mean)
     )
-    # and so do features in columns in which the view's take no part
+    # and so do the features of columns in which this view takes no part
     inside = xp.astype(xp.any(factor[:-1, :] != 0, axis=0), factor.dtype)
     everywhere = bool(xp.all(inside > 0))
 
