@@ -33,8 +33,8 @@ from benchmarks.measure import Measurement, add_parts, data_dir
 from manyview import MMC, as_views
 from manyview.engine import arrays
 from manyview.engine.torch import TorchEngine
+from manyview.graph import spectral
 from manyview.mmc import estimator
-from manyview.mmc import initial as init
 from manyview.mmc import initial as start
 from manyview.mmc import solver as candidate
 from manyview.mmc.objective import normal_kernel
@@ -47,9 +47,9 @@ LANDMARKS_FROM = 30_000  # samples of a warm-up: enough for landmarks and for k-
 # the parts of a fit, by the functions that it goes through; those of the start are parts of it
 WATCHED: dict[Any, tuple[str, ...]] = {
     estimator: ("check_scale", "engine_for", "default_gamma"),
-    start: ("graph_start", "kmeans_start", "start_factors", "begin", "sweep", "factor_steps"),
+    start: ("spectral_labels", "kmeans_labels", "start_factors", "begin", "sweep", "factor_steps"),
     candidate: ("carry_on", "refit"),
-    init: ("embed_by_landmarks", "cluster_state"),
+    spectral: ("_embed", "cluster_state"),
 }
 
 
@@ -253,7 +253,7 @@ def _whole_fit(
     with watched(bench) as parts:
         again = bench.seconds(lambda: fitted(views))
     listed = ", ".join(f"{name} {value:.3f}" for name, value in parts.items())
-    rest = again - sum(value for name, value in parts.items() if name not in WATCHED[init])
+    rest = again - sum(value for name, value in parts.items() if name not in WATCHED[spectral])
     yield Measurement(
         "the same once more, in parts", again, None, detail=f"{listed}, checks and rest {rest:.3f}"
     )

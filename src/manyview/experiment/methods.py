@@ -15,7 +15,7 @@ from inspect import signature
 from itertools import product
 from typing import Any
 
-from manyview import AMGL, KCTD, MMC, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
+from manyview import AMGL, KCTD, MMC, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF, MultiViewSpectral
 from manyview.baselines.references import KMeansBeside, MiniBatchBeside, SpectralBeside
 
 __all__ = ["METHODS", "PUBLISHED", "REFERENCES", "Method", "method_named", "published_for"]
@@ -145,9 +145,10 @@ REFERENCES: dict[str, Method] = {
         Method("k-means", KMeansBeside),
         Method("mini-batch", MiniBatchBeside),
         Method("spectral", SpectralBeside),
+        Method("MultiViewSpectral", MultiViewSpectral),
     )
 }
-"""What anyone would try first, on the views side by side: not in the paper."""
+"""k-means and spectral clustering of the concatenated views, and MMC's initial labels."""
 
 
 def method_named(name: str) -> Method:
