@@ -29,7 +29,7 @@ def test_sparse_views_give_the_same(method):
     assert adjusted_rand_score(dense, sparse) == 1.0
 
 
-@each
+@pytest.mark.parametrize("method", [REFERENCES[name] for name in ("k-means", "mini-batch", "spectral")])
 def test_is_called_by_its_name(method):
     views = as_views(EASY.views, present=np.arange(180).reshape(90, 2) > 0)
     with pytest.raises(ValueError, match=f"^{method.name} needs every sample"):
