@@ -81,11 +81,11 @@ class TestNeighbours:
 
     def test_landmarks_have_too(self, normalize, sparse):
         views = made(sparse=sparse)
-        marks = np.arange(0, 90, 3)
-        kernel = kernel_of(views, normalize, half_way=False)[:, marks]
+        landmarks = np.arange(0, 90, 3)
+        kernel = kernel_of(views, normalize, half_way=False)[:, landmarks]
         engine = engine_of(views, normalize)
         widths = [np.ones(X.shape[1]) for X in views]
-        find_nearest(engine, landmark_search(engine, engine.take(marks), 5, widths))
+        find_nearest(engine, landmark_search(engine, engine.take(landmarks), 5, widths))
         np.testing.assert_array_equal(engine.gather("near"), np.argsort(-kernel, axis=1)[:, :5])
 
     def test_do_not_depend_on_the_blocks(self, normalize, sparse, monkeypatch):

@@ -11,13 +11,14 @@ __all__ = ["DEFAULTS", "GraphSettings"]
 class GraphSettings:
     """Tuning constants of the affinity graph and its spectral clustering.
 
-    Unless stated otherwise they were chosen by the NMI of the resulting labels on ten real data
-    sets with known classes; neighbouring values score alike.
+    Those that shape the graph and the choice of its neighbourhood size were chosen by the NMI of
+    the resulting labels on real data sets with known classes. For those that are marked "by
+    convention" no comparison with other values is recorded.
     """
 
     # Cosines of single views.
     spread_rows: int = 1000
-    """Rows among which the spread of a view's cosines is measured; a matter of speed."""
+    """Rows among which the spread of a view's cosines is measured; by convention."""
     winsorise_at: float = 4.0
     """Standard deviations above the mean from which a cosine counts less. Three score alike, but
     change the labels of more data sets."""
@@ -32,9 +33,9 @@ class GraphSettings:
     # Neighbourhoods.
     cluster_part: float = 1 / 2
     """Neighbours of a sample in the exact graph, as a part of an average cluster. A quarter and a
-    whole cluster are one to two points of NMI worse."""
+    whole cluster are about one point of NMI worse."""
     fewest_neighbours: int = 5
-    """Neighbours of a sample, however small the clusters; fewer leave the graph in pieces."""
+    """Neighbours of a sample, however small the clusters; by convention."""
     exact_sizes: tuple[float, ...] = (1.0, 1 / 16)
     """Neighbourhood sizes that the exact graph chooses from, relative to `cluster_part`. The small
     one finds clusters that are finer than half of an average cluster."""
@@ -53,13 +54,13 @@ class GraphSettings:
     """Landmarks for each of more clusters, up to `exact_limit` in all. Fewer miss clusters; 30
     gain little and triple the time."""
     judged_per_landmark: float = 2.0
-    """Samples for each landmark by which the neighbourhood size is chosen; a matter of speed."""
+    """Samples for each landmark by which the neighbourhood size is chosen; by convention."""
     embedded_per_landmark: float = 10.0
     """Samples for each landmark whose eigenvectors stand for those of all. Ten score as all samples
     do; two vary too much with the random seed."""
     kept_landmarks: int = 32
     """Nearest landmarks that are stored with each sample; more are searched for again, as they
-    could take more memory than the views."""
+    could take more memory than the views. By convention."""
 
     # Choice between neighbourhood sizes.
     clearer: float = 0.85
@@ -76,11 +77,11 @@ class GraphSettings:
     """Fewest and most restarts of k-means on the embedding; 300 / K lie between. Ten do for most
     data."""
     kmeans_rows: int = 10_000
-    """Rows on which k-means starts; the centres then move by Lloyd's iterations over all rows."""
+    """Rows on which k-means starts; Lloyd's iterations over all rows follow. By convention."""
     kmeans_max_iter: int = 100
-    """Most iterations over all rows."""
+    """Most iterations over all rows; by convention."""
     kmeans_tol: float = 1e-6
-    """Relative decrease of the cost below which these stop."""
+    """Relative decrease of the cost below which these stop; by convention."""
 
 
 DEFAULTS = GraphSettings()

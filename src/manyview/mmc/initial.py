@@ -57,7 +57,7 @@ class InitialSettings:
     takeover_iterations: int = 20
     """Most iterations of k-means over all samples before it is compared with the graph."""
     kmeans_rows: int = 4000
-    """Rows from which k-means starts, or 50 per cluster; more rows give the same centres."""
+    """Rows on which k-means starts, or 50 per cluster if that is more."""
     ridge: float = 0.01
     """Ridge of the regression for the cluster factor, relative to the mean eigenvalue."""
 
