@@ -33,7 +33,7 @@ from benchmarks.measure import Measurement, add_parts, data_dir
 from manyview import MMC, as_views
 from manyview.engine import arrays
 from manyview.engine.torch import TorchEngine
-from manyview.graph import estimator as graph
+from manyview.graph import spectral
 from manyview.mmc import estimator, initial, solver
 from manyview.mmc.objective import normal_kernel
 
@@ -43,12 +43,19 @@ LANDMARKS_FROM = 30_000  # samples of a warm-up: enough for landmarks and for k-
 
 
 # functions that are timed in a fit; those of NESTED are called by others of them
-NESTED = ("embed_by_landmarks", "cluster_state")
+NESTED = ("_embed", "cluster_state")
 WATCHED: dict[Any, tuple[str, ...]] = {
     estimator: ("check_scale", "engine_for", "default_gamma"),
-    initial: ("graph_start", "kmeans_start", "start_factors", "begin", "sweep", "factor_steps"),
+    initial: (
+        "spectral_labels",
+        "kmeans_labels",
+        "start_factors",
+        "begin",
+        "sweep",
+        "factor_steps",
+    ),
     solver: ("carry_on", "refit"),
-    graph: NESTED,
+    spectral: NESTED,
 }
 
 

@@ -18,7 +18,7 @@ from benchmarks.measure import Measurement, data_dir
 from manyview import Views
 from manyview.datasets import load_digits_views, read_views
 from manyview.engine import LocalEngine
-from manyview.graph.estimator import graph_start
+from manyview.graph.spectral import spectral_labels
 from manyview.linalg.solvers import conjugate_gradients
 from manyview.mmc import updates
 from manyview.mmc.indicator import DiscreteIndicator
@@ -40,7 +40,7 @@ def run() -> Iterator[Measurement]:
         sets |= {n: (read_views(folder / f"{n}.npz").views, k) for n, k in (("fox", 4), ("cnn", 7))}
     for name, (views, k) in sets.items():
         engine = LocalEngine(views, normalize="rows")
-        graph_start(engine, k, np.random.default_rng(0))
+        spectral_labels(engine, k, np.random.default_rng(0))
         labels = engine.gather("labels")
         paths = {variant: _path(views, labels, k, *VARIANTS[variant]) for variant in VARIANTS}
         target = 1.1 * paths[DEFAULT][-1][0]

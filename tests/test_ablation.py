@@ -10,7 +10,7 @@ from manyview import MMC
 from manyview.datasets import Dataset, make_views
 from manyview.experiment import Method, ResultsFile, Run
 from manyview.metrics import clustering_accuracy
-from manyview.mmc.initial import Start
+from manyview.mmc.initial import InitialSettings, Start
 from manyview.mmc.objective import default_rank
 
 
@@ -42,7 +42,7 @@ def test_the_start_alone_is_where_mmc_starts(order, noise, monkeypatch):
         begun.append(engine.gather("labels").copy())
         return first
 
-    monkeypatch.setattr("manyview.mmc.initial._AS_UNCLEAR_AS_NOISE", noise)
+    monkeypatch.setattr(Start, "settings", InitialSettings(noise=noise))
     monkeypatch.setattr(Start, "begin", heard)
     fitted(3, order=order, random_state=4)
     start = variants.StartAlone(3, random_state=4, order=order).fit(made().views)

@@ -7,8 +7,10 @@ import pytest
 CONTRACT = {
     "manyview": [
         *("MMC", "SEC", "CoRegSC", "AMGL", "RMKMC", "MultiNMF", "KCTD", "SCMV3DT"),
+        "MultiViewSpectral",
         *("Views", "as_views", "read_model", "write_model", "__version__"),
     ],
+    "manyview.graph": ["MultiViewSpectral"],
     "manyview.metrics": ["clustering_accuracy", "normalized_mutual_info"],
     "manyview.datasets": [
         *("load_digits_views", "make_views", "read_views", "write_views"),

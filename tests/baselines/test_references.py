@@ -29,8 +29,9 @@ def test_sparse_views_give_the_same(method):
     assert adjusted_rand_score(dense, sparse) == 1.0
 
 
-@each
-def test_errors_name_the_method(method):
+@pytest.mark.parametrize("name", ["k-means", "mini-batch", "spectral"])
+def test_errors_name_the_method(name):
+    method = REFERENCES[name]
     views = as_views(EASY.views, present=np.arange(180).reshape(90, 2) > 0)
     with pytest.raises(ValueError, match=f"^{method.name} "):
         method.make(3).fit(views)

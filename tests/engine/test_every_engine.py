@@ -12,9 +12,8 @@ from manyview import MMC, as_views
 from manyview.datasets import make_views
 from manyview.engine import engine_for
 from manyview.engine.arrays import namespace, to_numpy
-from manyview.graph import estimator as init
-from manyview.graph import spectral as landmarks
-from manyview.mmc import initial as start
+from manyview.graph.settings import GraphSettings
+from manyview.mmc.initial import InitialSettings, Start
 
 from .places import PLACES, fetched
 
@@ -69,25 +68,23 @@ class TestAgreement:
 
     @pytest.mark.parametrize("limit", [4000, 50], ids=["exact", "landmarks"])
     def test_of_a_graph_that_shows_nothing_clearly(self, place, limit, monkeypatch):
-        monkeypatch.setattr(start, "_AS_UNCLEAR_AS_NOISE", 1e-9)
-        monkeypatch.setattr(init, "EXACT_LIMIT", limit)
-        monkeypatch.setattr(init, "N_LANDMARKS", 40)
+        monkeypatch.setattr(Start, "settings", InitialSettings(noise=1e-9))
+        settings = GraphSettings(exact_limit=limit, n_landmarks=40)
+        monkeypatch.setattr(MMC, "_graph_settings", settings)
         views, _ = made(separation=3.0)
         assert_same(fitted(brought(views, place)), fitted(views))
 
     def test_of_landmarks(self, place, monkeypatch):
-        monkeypatch.setattr(init, "EXACT_LIMIT", 50)
-        monkeypatch.setattr(init, "N_LANDMARKS", 40)
+        settings = GraphSettings(exact_limit=50, n_landmarks=40)
+        monkeypatch.setattr(MMC, "_graph_settings", settings)
         views, _ = made()
         assert_same(fitted(brought(views, place)), fitted(views))
 
     @pytest.mark.parametrize("seed", range(3))
     def test_of_landmarks_embedded_by_a_few_samples(self, place, seed, monkeypatch):
-        monkeypatch.setattr(init, "EXACT_LIMIT", 50)
-        monkeypatch.setattr(init, "N_LANDMARKS", 40)
-        monkeypatch.setattr(
-            landmarks, "_EMBEDDED_PER_LANDMARK", 0.5
-        )  # most likely none of the first samples
+        # most likely none of the first samples is embedded
+        settings = GraphSettings(exact_limit=50, n_landmarks=40, embedded_per_landmark=0.5)
+        monkeypatch.setattr(MMC, "_graph_settings", settings)
         views, _ = made()
         found = fitted(brought(views, place), random_state=seed, max_iter=3)
         expected = fitted(views, random_state=seed, max_iter=3)

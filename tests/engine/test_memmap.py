@@ -20,6 +20,7 @@ from manyview import MMC, as_views
 from manyview.datasets import make_views
 from manyview.engine import LocalEngine
 from manyview.engine.local import _in_turn
+from manyview.graph.settings import GraphSettings
 from manyview.views import checks, has_equal_rows
 
 
@@ -111,10 +112,10 @@ LIMITED = """
     from manyview import MMC
     from manyview.datasets import make_views
     from manyview.engine import local
-    from manyview.mmc import graph_init as init
+    from manyview.graph.settings import GraphSettings
 
     folder, headroom = sys.argv[1], int(sys.argv[2])
-    init.N_LANDMARKS, local._BLOCK_BYTES = 200, 1 << 20
+    MMC._graph_settings, local._BLOCK_BYTES = GraphSettings(n_landmarks=200), 1 << 20
     warnings.simplefilter("ignore")
     options = {"n_jobs": 1, "random_state": 0, "max_iter": 2, "tol": 0.0}
     # what libraries load or reserve on first use does not count
@@ -156,7 +157,7 @@ def test_a_fit_of_four_times_the_memory_it_may_take(tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
     limit_bites, labels, objective, predicted = json.loads(done.stdout)
     assert limit_bites
-    monkeypatch.setattr("manyview.graph.estimator.N_LANDMARKS", 200)
+    monkeypatch.setattr(MMC, "_graph_settings", GraphSettings(n_landmarks=200))
     monkeypatch.setattr("manyview.engine.local._BLOCK_BYTES", 1 << 20)
     with threadpool_limits(1):  # as there: a product rounds by how many threads share it
         expected = fitted(views, max_iter=2, n_jobs=1)

@@ -21,9 +21,7 @@ from manyview.engine.arrays import (
     uniform_of_rows,
     with_rows_at,
 )
-from manyview.graph import estimator as init
-from manyview.graph import kmeans
-from manyview.graph import spectral as landmarks
+from manyview.graph.settings import GraphSettings
 from manyview.mmc import estimator
 
 strict = pytest.importorskip("array_api_strict")
@@ -146,17 +144,17 @@ class TestFit:
 
     @pytest.mark.parametrize("order", [None, 1])
     def test_by_landmarks(self, strictly, monkeypatch, order):
-        monkeypatch.setattr(init, "EXACT_LIMIT", 50)
-        monkeypatch.setattr(init, "N_LANDMARKS", 40)
-        monkeypatch.setattr(kmeans, "_MOST_ROWS_AT_ONCE", 100)
+        settings = GraphSettings(exact_limit=50, n_landmarks=40, kmeans_rows=100)
+        monkeypatch.setattr(MMC, "_graph_settings", settings)
         assert_same(strictly(made(), order=order), fitted(made(), order=order))
 
     @pytest.mark.parametrize("seed", range(3))
     def test_by_landmarks_embedded_by_a_few_samples(self, strictly, monkeypatch, seed):
-        monkeypatch.setattr(init, "EXACT_LIMIT", 50)
-        monkeypatch.setattr(init, "N_LANDMARKS", 40)
-        monkeypatch.setattr(kmeans, "_MOST_ROWS_AT_ONCE", 100)
-        monkeypatch.setattr(landmarks, "_EMBEDDED_PER_LANDMARK", 0.15)  # of some blocks none
+        # so few that no sample of some blocks is embedded
+        settings = GraphSettings(
+            exact_limit=50, n_landmarks=40, kmeans_rows=100, embedded_per_landmark=0.15
+        )
+        monkeypatch.setattr(MMC, "_graph_settings", settings)
         options = {"random_state": seed, "max_iter": 3}
         found, expected = strictly(made(), **options), fitted(made(), **options)
         # eigenvalues of separate clusters are the same, so that which comes first is rounding

@@ -14,7 +14,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 from manyview import MMC, SEC, as_views
 from manyview.datasets import make_views
 from manyview.engine import LocalEngine, arrays
-from manyview.graph import estimator as init
+from manyview.graph.settings import GraphSettings
 from manyview.linalg.solvers import conjugate_gradients
 from manyview.linalg.threads import blas_threads
 
@@ -205,8 +205,8 @@ class TestTypes:
 
     @pytest.mark.parametrize("start", ["graph", "kmeans"])
     def test_narrow_types_by_landmarks_and_by_kmeans(self, start, monkeypatch):
-        monkeypatch.setattr(init, "EXACT_LIMIT", 40)
-        monkeypatch.setattr(init, "N_LANDMARKS", 40)
+        settings = GraphSettings(exact_limit=40, n_landmarks=40)
+        monkeypatch.setattr(MMC, "_graph_settings", settings)
         views, truth = made()
         found = fitted(tensors(views, torch.bfloat16), init=start)
         assert adjusted_rand_score(truth, found.labels_) == 1.0
@@ -391,8 +391,8 @@ class TestSparseTensors:
 
     @pytest.mark.parametrize("start", ["graph", "kmeans", "random"])
     def test_starts(self, start, monkeypatch):
-        monkeypatch.setattr(init, "EXACT_LIMIT", 50)
-        monkeypatch.setattr(init, "N_LANDMARKS", 40)
+        settings = GraphSettings(exact_limit=50, n_landmarks=40)
+        monkeypatch.setattr(MMC, "_graph_settings", settings)
         views, _ = self.views()
         found = fitted([torch.from_numpy(X).to_sparse_csr() for X in views], init=start)
         expected = fitted([sp.csr_array(X) for X in views], init=start)
@@ -417,7 +417,7 @@ class TestWhatTravels:
 
     def test_nothing_as_large_as_the_samples(self, monkeypatch):
         n = 40_000
-        monkeypatch.setattr(init, "N_LANDMARKS", 100)
+        monkeypatch.setattr(MMC, "_graph_settings", GraphSettings(n_landmarks=100))
         truth, rng = torch.arange(n) % 3, torch.Generator().manual_seed(0)
         centres = [5 * torch.randn(3, 4, generator=rng) for _ in range(2)]
         views = [centre[truth] + torch.randn(n, 4, generator=rng) for centre in centres]

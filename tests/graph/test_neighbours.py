@@ -5,13 +5,13 @@ from sklearn.datasets import load_digits
 
 from manyview import as_views
 from manyview.engine import LocalEngine, engine_for, local
-from manyview.graph import neighbours as module
+from manyview.graph import neighbours
+from manyview.graph.affinity import halfway_widths
 from manyview.graph.neighbours import (
-    Search,
     find_nearest,
     harmonic_weights,
+    landmark_search,
     neighbour_graphs,
-    product_kernel,
 )
 
 NORMALIZE = ["rows", "columns", None]
@@ -52,8 +52,8 @@ def cosines_in(X, normalize, half_way=True):
 
 @pytest.fixture
 def uneven(monkeypatch):
-    """Factors of views that are known; which they are is told in test_spread."""
-    monkeypatch.setattr(module, "evened", lambda spreads: FACTORS[: len(spreads)])
+    """Known weights of the views; how they follow from the data is tested in test_affinity."""
+    monkeypatch.setattr(neighbours, "view_weights", lambda spreads, settings: FACTORS)
 
 
 def product_of(cosines):
@@ -69,7 +69,7 @@ def kernel_of(views, normalize, half_way=True):
 @pytest.mark.parametrize("normalize", NORMALIZE)
 @pytest.mark.parametrize("sparse", [False, True])
 class TestNeighbours:
-    def test_are_the_largest_product_kernels(self, normalize, sparse):
+    def test_have_the_largest_affinities(self, normalize, sparse):
         views = made(sparse=sparse)
         kernel = kernel_of(views, normalize)
         np.fill_diagonal(kernel, -1.0)
@@ -79,16 +79,16 @@ class TestNeighbours:
         found = graph_of(engine_of(views, normalize))
         np.testing.assert_allclose(found.toarray(), expected + expected.T, atol=1e-12)
 
-    def test_landmarks_too(self, normalize, sparse):
+    def test_landmarks_have_too(self, normalize, sparse):
         views = made(sparse=sparse)
-        marks = np.arange(0, 90, 3)
-        kernel = kernel_of(views, normalize, half_way=False)[:, marks]
+        landmarks = np.arange(0, 90, 3)
+        kernel = kernel_of(views, normalize, half_way=False)[:, landmarks]
         engine = engine_of(views, normalize)
         widths = [np.ones(X.shape[1]) for X in views]
-        find_nearest(engine, Search.of(engine, engine.take(marks), 5, widths))
+        find_nearest(engine, landmark_search(engine, engine.take(landmarks), 5, widths))
         np.testing.assert_array_equal(engine.gather("near"), np.argsort(-kernel, axis=1)[:, :5])
 
-    def test_whatever_the_blocks(self, normalize, sparse, monkeypatch):
+    def test_do_not_depend_on_the_blocks(self, normalize, sparse, monkeypatch):
         views = made(sparse=sparse)
         whole = graph_of(engine_of(views, normalize))
         monkeypatch.setattr(LocalEngine, "chunk", 7)
@@ -98,7 +98,7 @@ class TestNeighbours:
 
 
 @pytest.mark.usefixtures("uneven")
-def test_a_shorter_reach_is_of_the_nearest_of_the_same():
+def test_a_smaller_neighbourhood_has_the_nearest_of_the_larger():
     kernel = kernel_of(made(), "rows")
     np.fill_diagonal(kernel, -1.0)
     expected = np.zeros((90, 90))
@@ -109,23 +109,23 @@ def test_a_shorter_reach_is_of_the_nearest_of_the_same():
     np.testing.assert_allclose(half.toarray(), expected + expected.T, atol=1e-12)
 
 
-def test_reaches_of_as_many_neighbours_are_one_graph():
+def test_equal_numbers_of_neighbours_give_one_graph():
     assert len(neighbour_graphs(engine_of(made()), 9, (1.0, 0.5, 0.1))) == 1
 
 
 @pytest.mark.parametrize("count", [50, 150])
-def test_of_samples_that_are_as_near_any_may_be_neighbours(count, monkeypatch):
+def test_ties_are_broken_at_random(count, monkeypatch):
     monkeypatch.setattr(local, "_BLOCK_ROWS", (200, 200))
-    engine = engine_of([np.eye(800)] * 2)  # nothing is shared
+    engine = engine_of([np.eye(800)] * 2)  # all samples are equally far
     widths = [np.ones(800)] * 2
-    find_nearest(engine, Search.of(engine, engine.take(np.arange(800)), count, widths))
+    find_nearest(engine, landmark_search(engine, engine.take(np.arange(800)), count, widths))
     near = engine.gather("near")
     np.testing.assert_array_equal(near[:, 0], np.arange(800))
     met = np.bincount(near[:, 1:].ravel() // 400, minlength=2)
     assert 0.35 < met[0] / met.sum() < 0.65  # not the first in the file
 
 
-def test_rows_that_are_nearly_parallel_are_told_apart_as_far_as_rounding_allows():
+def test_single_precision_suffices_for_nearly_parallel_rows():
     X, y = load_digits(return_X_y=True)
     halves = [X[:800, part] / 4 + 1000 for part in (slice(32), slice(32, 64))]
 
@@ -164,17 +164,17 @@ def test_a_constant_zero_feature_changes_nothing():
 
 
 @pytest.mark.usefixtures("uneven")
-def test_a_sample_that_lacks_a_view_goes_by_the_others():
+def test_a_missing_view_has_no_influence():
     views = made()
     present = np.ones((90, 2), dtype=bool)
     present[:10, 1] = False
     engine = LocalEngine(as_views(views, present=present), normalize="rows")
-    widths = module.halfway_widths(engine)
-    search = Search.of(engine, engine.take(np.arange(90)), 5, widths)
+    widths = halfway_widths(engine)
+    search = landmark_search(engine, engine.take(np.arange(90)), 5, widths)
     find_nearest(engine, search, itself=False)
     found = engine.gather("near")
     cosines = [cosines_in(np.where(present[:, [v]], X, 0.0), "rows") for v, X in enumerate(views)]
-    for v, there in enumerate(present.T):  # as near to others as these are on average
+    for v, there in enumerate(present.T):  # missing landmarks have the mean cosine
         cosines[v][:, ~there] = cosines[v][:, there].mean(axis=1, keepdims=True)
     kernel = product_of(cosines)
     np.fill_diagonal(kernel, -1.0)
@@ -182,25 +182,7 @@ def test_a_sample_that_lacks_a_view_goes_by_the_others():
         np.testing.assert_array_equal(np.sort(found[n]), np.sort(np.argsort(-kernel[n])[:5]))
 
 
-class TestKernel:
-    def test_of_full_order_is_the_product(self):
-        a, b, c = np.random.default_rng(0).uniform(-1, 1, (3, 4, 5))
-        np.testing.assert_allclose(product_kernel([a, b, c]), (1 + a) * (1 + b) * (1 + c))
-
-    @pytest.mark.parametrize("order", [1, 2, 3])
-    def test_of_lower_order_has_the_terms_of_fewer_views(self, order):
-        a, b, c = np.random.default_rng(0).uniform(-1, 1, (3, 4, 5))
-        terms = [1 + a + b + c, a * b + a * c + b * c, a * b * c]
-        np.testing.assert_allclose(product_kernel([a, b, c], order), sum(terms[:order]))
-
-    @pytest.mark.parametrize("n_views", [1, 2, 3])
-    def test_of_opposite_samples_is_nothing_but_for_rounding(self, n_views):
-        opposite = np.full((2, 2), -1.0 - 1e-15)
-        kernel = product_kernel([opposite] * n_views + [np.ones((2, 2))])
-        np.testing.assert_allclose(kernel, 0.0, atol=1e-14)
-
-
-def test_no_sample_is_its_own_neighbour_where_all_views_say_opposite():
+def test_no_sample_is_its_own_neighbour_even_among_opposites():
     rng = np.random.default_rng(0)
     side = np.repeat([1.0, -1.0], [2, 28])[:, None]  # the other of the two is nearer than all else
     views = [side + 1e-3 * rng.standard_normal((30, 2)) for _ in range(3)]
@@ -209,7 +191,7 @@ def test_no_sample_is_its_own_neighbour_where_all_views_say_opposite():
 
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
-def test_samples_that_lack_a_view_are_neighbours_of_others(kind):
+def test_samples_with_missing_views_are_neighbours_of_others(kind):
     """Unit rows of positive features are near each other: zeros in their place would be far."""
     rng = np.random.default_rng(0)
     views = [kind(rng.poisson(5.0, (200, 30)).astype(float)) for _ in range(2)]

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.sparse.linalg import eigsh
 from sklearn.metrics import adjusted_rand_score
 
-from manyview import as_views
+from manyview import MMC, as_views
 from manyview.engine import local
-from manyview.graph import estimator as starts
+from manyview.graph.settings import GraphSettings
 
 from .estimators import blobs, fitted
 
@@ -182,8 +182,8 @@ class TestInvariance:
         self, by_landmarks, dtype, scale, init, monkeypatch
     ):
         if by_landmarks:
-            monkeypatch.setattr(starts, "EXACT_LIMIT", 200)
-            monkeypatch.setattr(starts, "N_LANDMARKS", 100)
+            small = GraphSettings(exact_limit=200, n_landmarks=100)
+            monkeypatch.setattr(MMC, "_graph_settings", small)
         views, truth = blobs(n=300)
         scaled = [(scale * X).astype(dtype) for X in views]
         model = fitted([views[0].astype(dtype), scaled[1]], init=init, max_iter=5)

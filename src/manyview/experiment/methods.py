@@ -9,7 +9,7 @@ from inspect import signature
 from itertools import product
 from typing import Any
 
-from manyview import AMGL, KCTD, MMC, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
+from manyview import AMGL, KCTD, MMC, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF, MultiViewSpectral
 from manyview.baselines.references import KMeansBeside, MiniBatchBeside, SpectralBeside
 
 __all__ = ["METHODS", "PUBLISHED", "REFERENCES", "Method", "method_named", "published_for"]
@@ -95,6 +95,7 @@ REFERENCES: dict[str, Method] = {
         Method("k-means", KMeansBeside),
         Method("mini-batch", MiniBatchBeside),
         Method("spectral", SpectralBeside),
+        Method("MultiViewSpectral", MultiViewSpectral),
     )
 }
 

@@ -1,1 +1,5 @@
 """Affinity graphs over several views and their spectral clustering."""
+
+from manyview.graph.estimator import MultiViewSpectral
+
+__all__ = ["MultiViewSpectral"]

@@ -1,30 +1,31 @@
-"""Affinity of samples over several views: cosines, their spread and their product.
+"""Affinity of samples over several views.
 
-How widely the cosines of each view are spread, and how much of that its features say together.
+The affinity of two samples is the product over the views of ``1 + c``, with c the cosine of their
+rows. Three corrections keep a single view, or a few features, from dominating the product:
 
-Each view has a say in who is near whom, and none is to have all of it. Two dangers are met here.
-
-Cosines of noise in d features of both signs have the standard deviation ``1 / sqrt(d)``; those of
-thousands of words that tell topics apart have .04. In the product of both the noise would decide
-alone who is near whom. What tells the two apart is that features which say something go together.
-With the same variances but each feature on its own, cosines would have a variance that can be
-computed. Where they have hardly more, the view counts for no more than one that says something.
-
-Cosines of few words, names or categories are 0 for most pairs and 1 for the few that share them: a
-pair that agrees there would be nearest whatever the other views say. So what a cosine has above
-four standard deviations counts a fifth.
+- Features are scaled half-way to unit variance. Unscaled, a few large features decide; fully
+  scaled, noise weighs as much as signal.
+- Cosines far above the mean are winsorised. In views of names, categories or few words most
+  cosines are 0 and a few are 1, and a pair that shares a name would be nearest whatever the other
+  views contain.
+- Cosines of an uninformative view are shrunk. Those of noise in d features have the standard
+  deviation ``1 / sqrt(d)``, those of thousands of words about .04, so that noise would decide.
+  Informative features are correlated. A view whose cosines hardly vary more than those of
+  uncorrelated features would is shrunk to the spread of an informative view.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 
 from manyview._typing import Matrix
-from manyview.engine import RowView
+from manyview.engine import Engine, RowView
 from manyview.engine.arrays import (
     Array,
     as_dtype_of,
@@ -35,71 +36,94 @@ from manyview.engine.arrays import (
     times,
     to_numpy,
 )
+from manyview.graph.settings import DEFAULTS, GraphSettings
 
 __all__ = [
     "Rows",
     "Spread",
-    "bent",
     "column_moments",
-    "cosines_of",
-    "evened",
-    "prepared",
-    "spread_of",
+    "cosines",
+    "halfway_widths",
+    "measure_spread",
+    "prepare_rows",
+    "product_kernel",
+    "view_weights",
+    "winsorised",
 ]
 
 
-class Rows(NamedTuple):
-    """Rows ``z = x - shift`` of a view, as they are compared.
+def product_kernel(cosines: list[Array], order: int | None = None) -> Array:
+    """Return ``prod_v (1 + c_v)``, or its terms with at most `order` of the c_v.
 
-    Attributes
-    ----------
-    x : array or sparse array
-        Not yet shifted: centred sparse rows would be dense.
-    shift, overlap : array or None
-        s, and ``x s' - s s' / 2`` of each row, so that the product of two rows z is that of their
-        x less both overlaps; None where nothing is to be shifted.
-    inverse_length : array or None
-        1 / |z|; None where it is 1.
+    Examples
+    --------
+    >>> product_kernel([np.array(0.5), np.array(0.2)]).round(6).item()
+    1.8
+    >>> product_kernel([np.array(0.5), np.array(0.2)], order=1).item()
+    1.7
+    """
+    if order is None or order >= len(cosines):
+        # rounding may leave two factors just below 0; their product is smaller still
+        kernel = 1.0 + cosines[0]
+        for cosine in cosines[1:]:
+            kernel *= 1.0 + cosine
+        return kernel
+    xp = namespace(cosines[0])
+    sums = [xp.ones_like(cosines[0])] + [xp.zeros_like(cosines[0]) for _ in range(order)]
+    for cosine in cosines:
+        for degree in range(order, 0, -1):
+            sums[degree] = sums[degree] + cosine * sums[degree - 1]
+    return reduce(add, sums)
+
+
+def halfway_widths(engine: Engine) -> list[Matrix]:
+    """Return the factors of each view's features: their mean square to the power -1/4."""
+    widths = []
+    for _, squares in engine.moments:
+        squares = squares[:-1]
+        largest_square = max(float(squares.max(initial=0.0)), np.finfo(np.float64).tiny)
+        there = squares > 1e-24 * largest_square  # below, a feature is constant zero
+        width = np.where(there, np.where(there, squares, 1.0) ** -0.25, 0.0)
+        widths.append(width.astype(engine.dtype))
+    return widths
+
+
+class Rows(NamedTuple):
+    """Scaled rows ``z = x - shift`` of a view, ready to be compared.
+
+    Sparse rows stay unshifted, because centred they would be dense. Their ``overlap`` is
+    ``x s' - s s' / 2`` with the shift s: the product of two rows z is that of their x less both
+    overlaps. ``inverse_length`` is 1 / |z|. Dense rows have unit length, and None for the rest.
     """
 
     x: Any
-    shift: Array | None
-    overlap: Array | None
-    inverse_length: Array | None
+    shift: Array | None = None
+    overlap: Array | None = None
+    inverse_length: Array | None = None
 
 
-def prepared(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Rows:
-    """Return rows as they are compared.
-
-    Parameters
-    ----------
-    view : RowView
-        Raw rows, with their factors.
-    columns : tuple of array, or None
-        What is taken away from the columns, and what they are multiplied by.
-    widths : array of shape (n_features,)
-        What the features are multiplied by beside that.
-    """
+def prepare_rows(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Rows:
+    """Scale rows by the view's own centres and factors of columns, if any, and by `widths`."""
     if is_sparse(view.x):
-        return _prepared_sparse(view, columns, widths)
+        return _prepare_sparse(view, columns, widths)
     xp = namespace(view.x)
     x = view.in_precision(xp.result_type(view.x, widths)).x
-    # rows are copied once, and multiplied in place from then on
+    # one copy, which is then scaled in place
     if columns is not None:
         centre, width = columns
         x = x - centre
         x *= width * widths
     elif view.scale is not None:
-        # before anything is multiplied: products of raw rows may overflow
+        # first of all, as products of raw rows may overflow
         x = x * view.scale[:, None]
         x *= widths
     else:
         x = x * widths
     x *= _inverse_lengths(xp.sum(x * x, axis=1), view.scale)[:, None]
-    return Rows(x, None, None, None)
+    return Rows(x)
 
 
-def _prepared_sparse(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Rows:
+def _prepare_sparse(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Rows:
     shift = overlap = None
     if columns is not None:
         centre, width = columns
@@ -117,55 +141,92 @@ def _inverse_lengths(squares: Array, scale: Array | None) -> Array:
     xp = namespace(squares)
     there = squares > 0
     if scale is not None:
-        there = there & (scale > 0)  # what lacks the view may hold anything
+        there = there & (scale > 0)  # rows of missing views may hold anything
     safe = xp.where(there, squares, xp.ones_like(squares))
     return xp.where(there, 1.0 / xp.sqrt(safe), xp.zeros_like(squares))
 
 
-def cosines_of(rows: Rows, marks: Rows, unknown: Array | None = None) -> Array:
-    """Return the cosines of rows with landmarks.
+def cosines(rows: Rows, landmarks: Rows, missing: Array | None = None) -> Array:
+    """Return the cosines of rows with landmarks, n_rows x n_landmarks.
 
-    A row that lacks the view has 0 with all, so that the view does not tell them apart. A landmark
-    that lacks it is as near to a row as the others are on average.
-
-    Parameters
-    ----------
-    rows, marks : Rows
-        What is compared.
-    unknown : array of bool of shape (n_marks,), optional
-        Which landmarks lack the view; by default none.
-
-    Returns
-    -------
-    array of shape (n_rows, n_marks)
+    A row whose view is missing has cosine 0 with all landmarks, so that the view has no influence.
+    Landmarks whose view is `missing` have the row's mean cosine with the others.
     """
-    products = rows.x @ marks.x.T
+    products = rows.x @ landmarks.x.T
     products = products.toarray() if sp.issparse(products) else products
-    if rows.overlap is not None and marks.overlap is not None:
-        products -= rows.overlap[:, None] + marks.overlap
-    if rows.inverse_length is not None and marks.inverse_length is not None:
+    if rows.overlap is not None and landmarks.overlap is not None:
+        products -= rows.overlap[:, None] + landmarks.overlap
+    if rows.inverse_length is not None and landmarks.inverse_length is not None:
         products *= rows.inverse_length[:, None]
-        products *= marks.inverse_length
-    if unknown is None:
+        products *= landmarks.inverse_length
+    if missing is None:
         return products
     xp = namespace(products)
-    known = unknown.shape[0] - xp.count_nonzero(unknown)
+    known = missing.shape[0] - xp.count_nonzero(missing)
     mean = xp.sum(products, axis=1) / max(int(known), 1)
-    return xp.where(unknown, mean[:, None], products)
+    return xp.where(missing, mean[:, None], products)
+
+
+class Spread(NamedTuple):
+    """Distribution of a view's cosines between different rows.
+
+    ``deviation`` is their standard deviation, winsorised; ``coherence`` the part of their variance,
+    0 to 1, that is due to correlations between features; ``bound`` where winsorising starts.
+    """
+
+    deviation: float
+    coherence: float
+    bound: float = np.inf
+
+
+def measure_spread(
+    view: RowView,
+    columns: tuple[Array, Array] | None,
+    widths: Array,
+    settings: GraphSettings = DEFAULTS,
+) -> Spread:
+    """Measure the cosines among rows of a view, or among some at equal steps if they are many.
+
+    Rows of missing views are left out. Fewer than two rows, or equal ones, have no spread.
+    """
+    places = np.arange(view.x.shape[0])
+    if view.lacking is not None:
+        places = places[~to_numpy(view.lacking)]
+    if places.size < 2:
+        return Spread(0.0, 0.0)
+    count = min(places.size, settings.spread_rows)
+    places = places[np.linspace(0, places.size - 1, count).astype(np.intp)]
+    like = view.x.data if is_sparse(view.x) else view.x
+    rows = prepare_rows(view.take(placed_like(places, like)), columns, widths)
+    found = to_numpy(cosines(rows, rows)).astype(np.float64)
+    found = found[~np.eye(places.size, dtype=bool)]
+    variance = float(np.var(found))
+    if variance == 0.0:
+        return Spread(0.0, 0.0)
+    bound = float(np.mean(found)) + settings.winsorise_at * variance**0.5
+    coherence = max(0.0, 1.0 - _uncorrelated_variance(rows, places.size) / variance)
+    deviation = float(np.std(winsorised(found, bound, settings.excess_weight)))
+    return Spread(deviation, coherence, bound)
+
+
+def _uncorrelated_variance(rows: Rows, n_rows: int) -> float:
+    """Return the variance that cosines would have if all features were uncorrelated.
+
+    For independent rows with mean m and covariance S it is ``2 m'Sm + tr(S S)``. Uncorrelated
+    features have a diagonal covariance D. As rows have unit length, they hardly vary along their
+    mean, which leaves ``S = P D P`` with ``P = I - m m'``.
+    """
+    means, squares = column_moments(rows)
+    variances = np.maximum(squares - means**2, 0.0) * n_rows / (n_rows - 1)
+    means_squared = np.maximum(means**2 - variances / n_rows, 0.0)  # unbiased
+    along = float(means_squared @ variances)
+    length = min(1.0, float(means_squared.sum()))
+    crossed = float(np.sum(variances**2) - 2.0 * means_squared @ variances**2 + along**2)
+    return 2.0 * (1.0 - length) ** 2 * along + max(crossed, 0.0)
 
 
 def column_moments(rows: Rows) -> tuple[Matrix, Matrix]:
-    """Return the mean and the mean square of every column, of rows scaled to unit length.
-
-    Parameters
-    ----------
-    rows : Rows
-        A few rows as they are compared: sparse ones that are elsewhere are brought here.
-
-    Returns
-    -------
-    means, squares : ndarray of shape (n_features,), float64
-    """
+    """Return the mean and the mean square of every column of unit rows, in double precision."""
     if not is_sparse(rows.x):
         xp = namespace(rows.x)
         moments = (xp.mean(rows.x, axis=0), xp.mean(rows.x * rows.x, axis=0))
@@ -183,129 +244,44 @@ def column_moments(rows: Rows) -> tuple[Matrix, Matrix]:
     return means, squares
 
 
-_MOST_ROWS = 1000  # among which the spread is measured
-_ENOUGH = 0.25  # of the variance of cosines, that features must say together to be trusted in full
-_HARDLY_ANY = 0.05  # where no view's do, the best is trusted, but not for less than this
-_USUAL_DEVIATIONS = 4.0  # from the mean of the cosines, up to which they count in full
-_BEYOND_USUAL = 0.2  # how much the rest counts
-
-
-class Spread(NamedTuple):
-    """How widely the cosines of a view are spread.
-
-    Attributes
-    ----------
-    deviation : float
-        The standard deviation of the cosines between different rows, bent.
-    together : float
-        The part of the variance of the cosines as they are, 0 to 1, that is there only because
-        features go together.
-    bound : float
-        Above which cosines count less; see :func:`bent`.
-    """
-
-    deviation: float
-    together: float
-    bound: float = np.inf
-
-
-def spread_of(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Spread:
-    """Return how widely the cosines between different rows of a view are spread.
-
-    Of more than ``_MOST_ROWS``, as many at equal steps stand for all.
-
-    Parameters
-    ----------
-    view : RowView
-        Raw rows, with their factors; those that lack the view are left out.
-    columns, widths
-        How features are scaled; see :func:`manyview.graph.affinity.prepared`.
-
-    Returns
-    -------
-    Spread
-        Without a bound and of zeros for fewer than two rows, or equal ones.
-    """
-    nothing = Spread(0.0, 0.0)
-    places = np.arange(view.x.shape[0])
-    if view.lacking is not None:
-        places = places[~to_numpy(view.lacking)]
-    if places.size < 2:
-        return nothing
-    places = places[np.linspace(0, places.size - 1, min(places.size, _MOST_ROWS)).astype(np.intp)]
-    like = view.x.data if is_sparse(view.x) else view.x
-    rows = prepared(view.take(placed_like(places, like)), columns, widths)
-    cosines = to_numpy(cosines_of(rows, rows)).astype(np.float64)
-    cosines = cosines[~np.eye(places.size, dtype=bool)]
-    variance = float(np.var(cosines))
-    if variance == 0.0:
-        return nothing
-    bound = float(np.mean(cosines)) + _USUAL_DEVIATIONS * variance**0.5
-    together = max(0.0, 1.0 - _variance_apart(rows, places.size) / variance)
-    return Spread(float(np.std(bent(cosines, bound))), together, bound)
-
-
-def _variance_apart(rows: Rows, n_rows: int) -> float:
-    """Return the variance that cosines would have if every feature went its own way.
-
-    Of independent rows with the mean m and the covariance S it is ``2 m'Sm + tr(S S)``. Features
-    on their own have a diagonal D for S. That rows have unit length takes away what lies along
-    their mean, the more the nearer they are to it: ``S = P D P`` with ``P = I - m m'``.
-    """
-    means, squares = column_moments(rows)
-    variances = np.maximum(squares - means**2, 0.0) * n_rows / (n_rows - 1)
-    means_squared = np.maximum(means**2 - variances / n_rows, 0.0)  # less what chance adds
-    along = float(means_squared @ variances)
-    length = min(1.0, float(means_squared.sum()))
-    crossed = float(np.sum(variances**2) - 2.0 * means_squared @ variances**2 + along**2)
-    return 2.0 * (1.0 - length) ** 2 * along + max(crossed, 0.0)
-
-
-def bent(cosines: Array, bound: float) -> Array:
-    """Return cosines of which what is above a bound counts a fifth; they may be overwritten.
+def winsorised(cosines: Array, bound: float, excess_weight: float) -> Array:
+    """Multiply what cosines have above a bound by `excess_weight`; they may be overwritten.
 
     Examples
     --------
-    >>> bent(np.array([0.2, 0.5, 1.0]), 0.5).round(6)
+    >>> winsorised(np.array([0.2, 0.5, 1.0]), 0.5, 0.2).round(6)
     array([0.2, 0.5, 0.6])
     """
     if bound >= 1.0:
         return cosines
     xp = namespace(cosines)
-    # which NumPy does in a quarter of the time that it clips in
+    # in NumPy four times as fast as clip
     usual = xp.minimum(cosines, xp.full_like(cosines[:1, ...], bound))
-    usual *= 1.0 - _BEYOND_USUAL
-    cosines *= _BEYOND_USUAL
+    usual *= 1.0 - excess_weight
+    cosines *= excess_weight
     cosines += usual
     return cosines
 
 
-def evened(spreads: Sequence[Spread]) -> list[float]:
-    """Return what the cosines of each view are multiplied by, so that noise decides nothing.
+def view_weights(spreads: Sequence[Spread], settings: GraphSettings = DEFAULTS) -> list[float]:
+    """Return the factor of each view's cosines that keeps noise from dominating the affinity.
 
-    Parameters
-    ----------
-    spreads : sequence of Spread
-        Of each view.
-
-    Returns
-    -------
-    list of float
-        1 for a view whose features go together, or that is spread no more widely than the narrowest
-        of such views. Others are brought down to that one, those in between not as far.
+    It is 1 for a view with correlated features, and for one whose cosines are spread no wider than
+    those of the narrowest such view. Wider views are shrunk to that one, in part if their features
+    are correlated in part.
 
     Examples
     --------
-    >>> words, noise = Spread(0.04, together=0.5), Spread(0.4, together=0.0)
-    >>> [round(factor, 3) for factor in evened([words, noise])]
+    >>> words, noise = Spread(0.04, coherence=0.5), Spread(0.4, coherence=0.0)
+    >>> [round(weight, 3) for weight in view_weights([words, noise])]
     [1.0, 0.1]
     """
-    deviations, together, _ = (np.array(values) for values in zip(*spreads, strict=True))
-    enough = min(_ENOUGH, max(float(together.max()), _HARDLY_ANY))
-    trust = np.minimum(together / enough, 1.0)
-    trusted = deviations[(trust >= 0.5) & (deviations > 0.0)]
-    if not trusted.size:
+    deviations, coherence, _ = (np.array(values) for values in zip(*spreads, strict=True))
+    threshold = min(settings.informative, max(float(coherence.max()), settings.least_informative))
+    confidence = np.minimum(coherence / threshold, 1.0)
+    informative = deviations[(confidence >= 0.5) & (deviations > 0.0)]
+    if not informative.size:
         return [1.0] * len(spreads)
-    narrowest = float(trusted.min())
-    factors = np.maximum(trust, narrowest / np.maximum(deviations, narrowest))
-    return [float(factor) for factor in factors]
+    narrowest = float(informative.min())
+    weights = np.maximum(confidence, narrowest / np.maximum(deviations, narrowest))
+    return [float(weight) for weight in weights]

@@ -1,84 +1,172 @@
-"""Spectral clustering of the affinity graph."""
+"""Multi-view spectral clustering as an estimator."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, ClassVar, Self
 
-import numpy as np
+from joblib import effective_n_jobs
+from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyview.engine import Engine
-from manyview.graph.kmeans import cluster_state
-from manyview.graph.neighbours import neighbour_graphs
-from manyview.graph.select import clearest_clusters
-from manyview.graph.spectral import LOOKS, NEAR_LOOK, embed_by_landmarks
+from manyview.base import MultiViewClusterer
+from manyview.engine import blas_threads, engine_for
+from manyview.graph.settings import GraphSettings
+from manyview.graph.spectral import exact_clusters, landmark_clusters
+from manyview.views import check_scale
 
-__all__ = ["EXACT_LIMIT", "N_LANDMARKS", "graph_start"]
-
-
-EXACT_LIMIT = 4000
-"""Most samples that are all compared with each other."""
-
-N_LANDMARKS = 1000
-"""Samples that stand for all where these are more, of up to 50 clusters."""
-
-_LANDMARKS_PER_CLUSTER = 20  # where that comes to more, up to as many as can all be compared
-_NEAR_REACH = 1 / 16  # part of the usual number of neighbours, for a second look
+__all__ = ["MultiViewSpectral"]
 
 
-def graph_start(
-    engine: Engine,
-    n_clusters: int,
-    rng: np.random.Generator,
-    *,
-    order: int | None = None,
-    reach: float = 1.0,
-) -> float:
-    """Put the clusters of the graph of the product kernel into the blocks, as ``labels``.
+class MultiViewSpectral(MultiViewClusterer):
+    """Spectral clustering of one affinity graph over all views.
 
-    Up to ``EXACT_LIMIT`` samples each is linked to its nearest samples, and a graph of the very
-    nearest is looked at, too, and taken where it shows its clusters more clearly
-    (:mod:`manyview.graph.select`). Beyond, samples are linked to the nearest of ``N_LANDMARKS``
-    random samples, or more of many clusters, so that nothing grows with the square of the number
-    of samples; how far is asked of some of them, in the same way (:mod:`manyview.graph.spectral`).
+    The affinity of two samples is the product over the views of one plus their cosine, so that
+    samples are near if they agree in all views, or strongly in some. Each sample is linked to its
+    nearest neighbours, nearer ones with larger weights. k-means on the leading eigenvectors of that
+    graph gives the clusters. There is no kernel width to choose, and views need no weights:
+    uninformative ones are detected and shrunk. :class:`manyview.MMC` starts from these labels.
 
     Parameters
     ----------
-    engine : Engine
-        The samples.
     n_clusters : int
-        Number of clusters.
-    rng : numpy.random.Generator
-        Source of all that is random.
-    order : int, optional
-        Most views that the kernel multiplies; by default all.
-    reach : float
-        Number of neighbours, as part of the usual one. Below 1 there is one graph only; by
-        landmarks, that of the second look.
+        Number of clusters, K.
+    neighbourhood : float or "auto" or None, default="auto"
+        Neighbourhood size relative to the default, which is half of an average cluster; with
+        landmarks, the landmarks of a whole one. A sample has at least five neighbours. ``"auto"``
+        or None compares the default with a much smaller size, and chooses the smaller one if its
+        clusters are clearer and hold together in the graph of the default, too.
+    landmarks : int, optional
+        Number of landmarks, at least 2 K. Each sample is then linked to its nearest landmarks,
+        random samples that stand for those around them, so that time and memory grow linearly with
+        the number of samples. By default up to 4,000 samples are compared with each other, and
+        more samples with 1,000 landmarks, or 20 per cluster if that is more, up to 4,000.
+    normalize : {"rows", "columns"} or None, default="rows"
+        Scale the samples of each view to unit length, standardise its features, or neither. The
+        data are not copied for it.
+    random_state : int, RandomState instance or None, default=None
+        Seed of the landmarks, of the eigensolver and of k-means.
+    n_jobs : int, optional
+        Threads over blocks of rows, as in scikit-learn: -1 for all processors. By default as many
+        as BLAS would use, which then has one in each. Labels do not depend on it. Tensors and Dask
+        arrays use the threads of torch and Dask.
+    verbose : int, default=0
+        1 prints the part of the embedding's variance within the clusters: 0 for perfectly clear
+        clusters, .3 to .7 for noise.
 
-    Returns
-    -------
-    float
-        Part of the variance of the graph's embedding that lies within its clusters, by landmarks
-        of the samples that were asked: 0 where they are perfectly clear, about .3 to .7 where there
-        is nothing but noise in twenty samples or more for each cluster.
+    Attributes
+    ----------
+    labels_ : ndarray of shape (n_samples,)
+        Cluster of each sample; a tensor for tensors, a Dask array for Dask arrays.
+    embedding_ : ndarray of shape (n_samples, n_components)
+        Spectral embedding: leading eigenvectors, at most 2 K - 1, weighted by how much they say
+        about K clusters, with rows of unit length; of the same kind as ``labels_``.
+    affinity_ : csr_array of shape (n_samples, n_samples) or None
+        Symmetric weights of the graph; None with landmarks, where it is never formed.
+    n_views_, n_features_in_, view_names_, feature_names_in_
+        Number of views, and of each its number of features, its name and the names of its features,
+        or None.
+
+    See Also
+    --------
+    manyview.MMC : Improves these clusters with a model that also predicts new samples.
+
+    Notes
+    -----
+    Samples may lack views (``as_views(views, present=...)``). A missing view has no influence on
+    the neighbours of its sample.
+
+    Examples
+    --------
+    >>> from manyview import MultiViewSpectral
+    >>> from manyview.datasets import make_views
+    >>> from manyview.metrics import clustering_accuracy
+    >>> views, y = make_views(n_samples=150, n_clusters=3, random_state=0)
+    >>> model = MultiViewSpectral(n_clusters=3, random_state=0).fit(views)
+    >>> clustering_accuracy(y, model.labels_) > 0.9
+    True
+    >>> model.embedding_.shape, model.affinity_.shape
+    ((150, 5), (150, 150))
     """
-    n = engine.n_samples
-    if n <= EXACT_LIMIT:
-        reaches = (reach,) if reach < 1.0 else (reach, _NEAR_REACH)
-        graphs = neighbour_graphs(engine, n_clusters, reaches, order=order)
-        seen = clearest_clusters(graphs, n_clusters, rng)
-        engine.scatter("labels", seen.labels)
-        return seen.within
-    count = min(n, _n_landmarks(n_clusters))
-    landmarks = engine.take(np.sort(rng.choice(n, count, replace=False)))
-    looks = LOOKS if reach == 1.0 else (replace(NEAR_LOOK, part=reach * NEAR_LOOK.part),)
-    within = embed_by_landmarks(engine, landmarks, n_clusters, rng, looks, order=order)
-    cluster_state(engine, "embedding", n_clusters, rng)
-    engine.forget("embedding")
-    return within
 
+    _takes_lacking_views = True
+    _takes_other_places = True
+    _graph_settings = GraphSettings()
+    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
+        "n_clusters": [Interval(Integral, 1, None, closed="left")],
+        "neighbourhood": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "landmarks": [Interval(Integral, 1, None, closed="left"), None],
+        "normalize": [StrOptions({"rows", "columns"}), None],
+        "random_state": ["random_state"],
+        "n_jobs": [
+            Interval(Integral, None, -1, closed="right"),
+            Interval(Integral, 1, None, closed="left"),
+            None,
+        ],
+        "verbose": ["verbose"],
+    }
 
-def _n_landmarks(n_clusters: int) -> int:
-    """Return how many samples stand for all: a cluster of which few do is not found."""
-    wanted = min(_LANDMARKS_PER_CLUSTER * n_clusters, EXACT_LIMIT)
-    return max(N_LANDMARKS, wanted, 2 * n_clusters)
+    def __init__(
+        self,
+        n_clusters: int,
+        *,
+        neighbourhood: float | str | None = "auto",
+        landmarks: int | None = None,
+        normalize: str | None = "rows",
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.neighbourhood = neighbourhood
+        self.landmarks = landmarks
+        self.normalize = normalize
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def fit(self, views: Any, y: Any = None) -> Self:
+        """Cluster the samples.
+
+        Parameters
+        ----------
+        views : list, tuple or dict of array-likes, or Views
+            The views; see :func:`manyview.as_views`.
+        y : ignored
+            Present for compatibility with scikit-learn.
+
+        Returns
+        -------
+        MultiViewSpectral
+            The fitted estimator.
+        """
+        checked = self._setup_fit(views)
+        check_scale(checked, self.normalize)
+        settings, rng = self._settings(), self._generator()
+        threads = blas_threads() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+        engine = engine_for(checked, normalize=self.normalize, n_threads=threads)
+        affinity = None
+        with engine.running(), self._progress(1, "unexplained variance") as show:
+            if engine.n_samples <= settings.exact_limit:
+                clusters, affinity = exact_clusters(engine, self.n_clusters, rng, settings=settings)
+                engine.scatter("labels", clusters.labels)
+                engine.scatter("embedding", clusters.embedding)
+                unexplained = clusters.unexplained
+            else:
+                unexplained = landmark_clusters(engine, self.n_clusters, rng, settings=settings)
+            show(1, unexplained)
+            labels, embedding = engine.gather("labels"), engine.gather("embedding")
+        self._record_views(checked)
+        self.labels_, self.embedding_, self.affinity_ = labels, embedding, affinity
+        return self
+
+    def _settings(self) -> GraphSettings:
+        """Return the tuning constants with the parameters of this estimator applied."""
+        settings = self._graph_settings
+        if isinstance(self.neighbourhood, Real):
+            size = float(self.neighbourhood)
+            settings = replace(settings, exact_sizes=(size,), landmark_sizes=((size, True),))
+        if self.landmarks is not None:
+            count = int(self.landmarks)
+            settings = replace(settings, exact_limit=0, n_landmarks=count, landmarks_per_cluster=0)
+        return settings

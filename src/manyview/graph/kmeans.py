@@ -18,21 +18,22 @@ from manyview.engine.arrays import (
     product_over_rows,
     to_numpy,
 )
+from manyview.graph.settings import DEFAULTS, GraphSettings
 from manyview.linalg.partition import cluster_rows, without_empty
 
-__all__ = ["MOST_ITERATIONS", "assigned", "cluster_sizes", "cluster_state", "lloyd", "members_of"]
+__all__ = ["assigned", "cluster_sizes", "cluster_state", "lloyd", "members_of"]
 
 
-MOST_ITERATIONS = 100
-"""Of Lloyd's, a pass over all rows each."""
-
-_MOST_ROWS_AT_ONCE = 10_000  # of more, the first centres are those of a sample
-_SETTLED_COST = 1e-6  # a gain that is a smaller part of the cost ends the iterations
-
-
-def cluster_state(engine: Engine, name: str, n_clusters: int, rng: np.random.Generator) -> Matrix:
+def cluster_state(
+    engine: Engine,
+    name: str,
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    settings: GraphSettings = DEFAULTS,
+) -> Matrix:
     """Cluster the rows of a state, put ``labels`` into the blocks, and return the centres."""
-    n, most = engine.n_samples, max(_MOST_ROWS_AT_ONCE, 10 * n_clusters)
+    n, most = engine.n_samples, max(settings.kmeans_rows, 10 * n_clusters)
     if n <= most:
         labels, centres = cluster_rows(engine.take_state(name, np.arange(n)), n_clusters, rng)
         engine.scatter("labels", labels)
@@ -43,7 +44,7 @@ def cluster_state(engine: Engine, name: str, n_clusters: int, rng: np.random.Gen
     def step(centres: list[Matrix]) -> Sums:
         return engine.update(_assign_kernel, name, centres[0].astype(engine.dtype))
 
-    return lloyd(engine, step, [centres])[0]
+    return lloyd(engine, step, [centres], settings=settings)[0]
 
 
 def lloyd(
@@ -52,34 +53,20 @@ def lloyd(
     centres: list[Matrix],
     means: Callable[[int, Any], Matrix] = lambda part, sums: to_numpy(sums),
     *,
-    most: int = MOST_ITERATIONS,
+    settings: GraphSettings = DEFAULTS,
 ) -> list[Matrix]:
-    """Iterate from given centres until the cost settles; no cluster is left empty.
+    """Run Lloyd's iterations from given centres, and return the final ones.
 
-    Parameters
-    ----------
-    engine : Engine
-        Whose blocks hold ``labels`` afterwards.
-    step : callable
-        Puts ``labels`` for given centres into the blocks and returns the cost, the sizes of the
-        clusters and, for each part of the centres, sums of members.
-    centres : list of ndarray
-        Parts of the centres, each n_clusters x width.
-    means : callable
-        Makes the sums of a part an array of n_clusters x width.
-    most : int
-        Most iterations.
-
-    Returns
-    -------
-    list of ndarray
-        The centres, of which each sample has the nearest.
+    `centres` has a part of n_clusters x width for each view, or a single one. ``step(centres)``
+    puts ``labels`` into the blocks and returns the cost, the cluster sizes and, for each part, the
+    sums of the members, which ``means(part, sums)`` turns into n_clusters x width. Each sample
+    belongs to the nearest final centre, except that no cluster is left empty.
     """
     previous = np.inf
-    for left in reversed(range(most)):
+    for left in reversed(range(settings.kmeans_max_iter)):
         cost, sizes, *sums = step(centres)
         sizes = to_numpy(sizes)[:, None]
-        if previous - float(cost) <= _SETTLED_COST * abs(float(cost)) or not left:
+        if previous - float(cost) <= settings.kmeans_tol * abs(float(cost)) or not left:
             break
         previous = float(cost)
         centres = [
@@ -92,26 +79,6 @@ def lloyd(
     return centres
 
 
-def cluster_sizes(engine: Engine, n_clusters: int) -> npt.NDArray[np.float64]:
-    """Return the number of members of each cluster of the labels in the blocks."""
-    (sizes,) = engine.sum(_sizes_kernel, n_clusters)
-    return to_numpy(sizes)
-
-
-def members_of(labels: Array, n_clusters: int) -> Array:
-    """Return which sample is in which cluster, n x n_clusters."""
-    clusters = np.arange(n_clusters)
-    return labels[:, None] == placed_like(clusters, labels)
-
-
-def assigned(distances: Array) -> tuple[Array, Array, Array]:
-    """Return the labels, the members as zeros and ones, and the cost, of distances to centres."""
-    xp = namespace(distances)
-    labels = xp.argmin(distances, axis=1)
-    members = xp.astype(members_of(labels, distances.shape[1]), distances.dtype)
-    return labels, members, xp.sum(as_dtype(xp.min(distances, axis=1), np.float64))
-
-
 def _assign_kernel(block: Block, name: str, centres: Array) -> Update:
     rows = block.state[name]
     xp = namespace(rows)
@@ -119,11 +86,27 @@ def _assign_kernel(block: Block, name: str, centres: Array) -> Update:
     distances = xp.sum(centres * centres, axis=1) - 2.0 * (rows @ centres.T)
     labels, members, cost = assigned(distances)
     exact = as_dtype(members, np.float64)
-    return {"labels": labels}, (
-        cost,
-        xp.sum(exact, axis=0),
-        product_over_rows(exact, as_dtype(rows, np.float64)),
-    )
+    sums = product_over_rows(exact, as_dtype(rows, np.float64))
+    return {"labels": labels}, (cost, xp.sum(exact, axis=0), sums)
+
+
+def assigned(distances: Array) -> tuple[Array, Array, Array]:
+    """Return the labels, the members as zeros and ones, and the cost, from distances."""
+    xp = namespace(distances)
+    labels = xp.argmin(distances, axis=1)
+    members = xp.astype(members_of(labels, distances.shape[1]), distances.dtype)
+    return labels, members, xp.sum(as_dtype(xp.min(distances, axis=1), np.float64))
+
+
+def members_of(labels: Array, n_clusters: int) -> Array:
+    """Return which sample belongs to which cluster, n x n_clusters."""
+    return labels[:, None] == placed_like(np.arange(n_clusters), labels)
+
+
+def cluster_sizes(engine: Engine, n_clusters: int) -> npt.NDArray[np.float64]:
+    """Return the number of members of each cluster of the labels in the blocks."""
+    (sizes,) = engine.sum(_sizes_kernel, n_clusters)
+    return to_numpy(sizes)
 
 
 def _sizes_kernel(block: Block, n_clusters: int) -> Sums:

@@ -1,123 +1,84 @@
 """Choice between neighbourhood sizes by the clarity of their clusters.
 
-Which of several graphs shows its clusters clearly.
-
-Clusters are clear where little of an embedding's variance lies within them, in the K eigenvectors
-that K clusters are to show in and in all that count. Embeddings of different graphs can be compared
-by that part, as their rows are of unit length and their columns as many. But in a graph of the very
-nearest a few copies of one sample are linked to nothing else, and there is no clearer cluster. So
-what a later graph shows must hold together in the first one, too.
+Clusters are clear if little of the embedding's variance lies within them. Embeddings of different
+graphs can be compared by that part, because their rows have unit length and they have equally many
+columns. In a graph of the very nearest neighbours, however, a few copies of a sample are linked to
+nothing else and form the clearest cluster of all. So the clusters of a later graph must also hold
+together in the first one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Self
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 
 from manyview._typing import Matrix
-from manyview.linalg.partition import Labels, clear_embedding, cluster_rows, unit_rows
+from manyview.graph.settings import DEFAULTS, GraphSettings
+from manyview.linalg.partition import Labels, cluster_rows, unit_rows
 
-__all__ = ["Seen", "clearest_clusters", "cut", "unexplained"]
-
-
-_FEWEST_STARTS, _MOST_STARTS = 10, 30  # of k-means, the fewer the more clusters
-# m: odds that a link of the first graph leaves its cluster, relative to those for the clusters that
-# are compared with. m <= 1.15: the variance within is to be < 0.85 of theirs; above: that bound is
-# multiplied by (1.15 / m)^4; m >= 2: rejected
-_WITHIN_BOUND = 0.85
-_ODDS_TOLERATED, _ODDS_REJECTED = 1.15, 2.0
+__all__ = ["Clusters", "clearest_clusters", "cut", "is_clearer", "unexplained"]
 
 
-def clearest_clusters(graphs: Sequence[Any], n_clusters: int, rng: np.random.Generator) -> Seen:
-    """Return the clusters of the first graph, or of a later one that shows them more clearly.
+class Clusters(NamedTuple):
+    """Clusters of one of several embeddings.
 
-    A graph that falls into more pieces than there are clusters is not asked.
-
-    Parameters
-    ----------
-    graphs : sequence of csr_array of shape (n_samples, n_samples)
-        Symmetric weights.
-    n_clusters : int
-        Number of clusters.
-    rng : numpy.random.Generator
-        Source of all that is random.
-
-    Returns
-    -------
-    Seen
-        Labels, every cluster with a member, and how clear they are.
+    ``unexplained`` is the part of the embedding's variance within the clusters. That of the first K
+    columns, in which K clusters should show, counts twice as much as that of all.
     """
-    n_init = int(np.clip(300 // n_clusters, _FEWEST_STARTS, _MOST_STARTS))
 
-    def seen_in(graph: Any) -> Seen:
-        rows = clear_embedding(graph, n_clusters, rng=rng)
-        return Seen.of(rows, n_clusters, rng, n_init=n_init)
+    number: int
+    embedding: Matrix
+    labels: Labels
+    unexplained: float
 
-    first, *others = graphs
-    best = seen_in(first)
-    for graph in others:
-        if sp.csgraph.connected_components(graph, directed=False)[0] > n_clusters:
-            continue
-        seen = seen_in(graph)
-        if seen.is_clearer(best, lambda labels: cut(first, labels, labels)):
-            best = seen
+
+def clearest_clusters(
+    embeddings: Iterable[Matrix],
+    cut_of: Callable[[Labels], float],
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    n_init: int,
+    settings: GraphSettings = DEFAULTS,
+) -> Clusters:
+    """Cluster the first embedding, and each later one; a later one is chosen if it is clearer.
+
+    ``cut_of(labels)`` returns the part of the first graph's links that labels cut.
+    """
+    best = None
+    for number, rows in enumerate(embeddings):
+        labels, _ = cluster_rows(rows, n_clusters, rng, n_init=n_init)
+        first = unexplained(unit_rows(rows[:, :n_clusters]), labels)
+        part = float((2.0 * first + unexplained(rows, labels)) / 3.0)
+        found = Clusters(number, rows, labels, part)
+        if best is None or is_clearer(found, best, cut_of, settings):
+            best = found
+    if best is None:
+        raise ValueError("expected at least one embedding")
     return best
 
 
-@dataclass(frozen=True)
-class Seen:
-    """Clusters of an embedding, and how clear they are.
+def is_clearer(
+    clusters: Clusters,
+    other: Clusters,
+    cut_of: Callable[[Labels], float],
+    settings: GraphSettings = DEFAULTS,
+) -> bool:
+    """Return whether `clusters` are clearly tighter than `other`.
 
-    Attributes
-    ----------
-    labels : ndarray
-        Clusters of k-means.
-    within : float
-        Part of the embedding's variance that lies within them; that of the first K columns, in
-        which K clusters are to show, counts twice as much as that of all.
+    The more links of the first graph they cut, the tighter they must be.
     """
+    tiny = np.finfo(np.float64).tiny
 
-    labels: Labels
-    within: float
+    def odds(part: float) -> float:
+        return part / max(1.0 - part, tiny)
 
-    @classmethod
-    def of(
-        cls,
-        rows: Matrix,
-        n_clusters: int,
-        rng: np.random.Generator,
-        *,
-        n_init: int = _FEWEST_STARTS,
-    ) -> Self:
-        """Cluster the rows of an embedding, by the best of `n_init` starts of k-means."""
-        labels, _ = cluster_rows(rows, n_clusters, rng, n_init=n_init)
-        first = unexplained(unit_rows(rows[:, :n_clusters]), labels)
-        return cls(labels, float((2.0 * first + unexplained(rows, labels)) / 3.0))
-
-    def is_clearer(self, other: Seen, cut_of: Callable[[Labels], float]) -> bool:
-        """Whether these clusters are clearly tighter than `other`.
-
-        The more links they cut, the tighter they must be.
-
-        Parameters
-        ----------
-        other : Seen
-            Clusters that were seen before.
-        cut_of : callable
-            Returns the part of the first graph's links that given labels cut; see :func:`cut`.
-        """
-        before = max(_odds(cut_of(other.labels)), np.finfo(np.float64).tiny)
-        ratio = max(_odds(cut_of(self.labels)) / before, _ODDS_TOLERATED)
-        bound = _WITHIN_BOUND * (_ODDS_TOLERATED / ratio) ** 4
-        return ratio < _ODDS_REJECTED and self.within < bound * other.within
-
-
-def _odds(part: float) -> float:
-    return part / max(1.0 - part, np.finfo(np.float64).tiny)
+    before = max(odds(cut_of(other.labels)), tiny)
+    ratio = max(odds(cut_of(clusters.labels)) / before, settings.odds_tolerated)
+    bound = settings.clearer * (settings.odds_tolerated / ratio) ** 4
+    return ratio < settings.odds_rejected and clusters.unexplained < bound * other.unexplained
 
 
 def unexplained(rows: Matrix, labels: Labels) -> float:
@@ -138,16 +99,10 @@ def unexplained(rows: Matrix, labels: Labels) -> float:
 
 
 def cut(links: Any, labels: Labels, ends: Labels | None = None) -> float:
-    """Return the part of a cluster's links that lead out of it, mean over clusters.
+    """Return the part of a cluster's links that leave it, averaged over clusters.
 
-    Parameters
-    ----------
-    links : matrix of shape (n_samples, n_ends)
-        Weights of what each sample is linked to.
-    labels : ndarray of shape (n_samples,)
-        Clusters of the samples, each with a member.
-    ends : ndarray of shape (n_ends,), optional
-        Clusters of what they are linked to; by default those that most of its links come from.
+    `links` holds the weights from samples to what they are linked to, whose clusters are `ends`; by
+    default each belongs to the cluster that most of its links come from.
 
     Examples
     --------

@@ -1,20 +1,19 @@
-"""Spectral embedding through landmarks.
+"""Spectral clustering of the affinity graph, exact or through landmarks.
 
-The graph of the product kernel through landmarks, for samples too many to be compared.
-
-Two samples are near when they share landmarks: with Z the weights of each sample's nearest
-landmarks, summing to 1, and L the diagonal of its column sums, the graph is ``Z L^-1 Z'``. It is
-never formed; of Z, the few entries of each sample are kept, or none.
+With landmarks, two samples are near if they share landmarks. Let Z hold the weights of each
+sample's nearest landmarks, summing to 1, and L be the diagonal matrix of its column sums. The graph
+is ``Z L^-1 Z'``. It is never formed, and of Z only the few nonzeros of each sample are stored, or
+none.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Sums, Update
@@ -30,173 +29,198 @@ from manyview.engine.arrays import (
     uniform_of_rows,
     weighted_sums,
 )
+from manyview.graph.affinity import halfway_widths
+from manyview.graph.kmeans import cluster_state
 from manyview.graph.neighbours import (
-    FEWEST_NEIGHBOURS,
     Search,
     find_nearest,
-    halfway_widths,
     harmonic_weights,
+    landmark_search,
     nearest_chunks,
     nearest_of,
+    neighbour_graphs,
     weighted_links,
 )
-from manyview.graph.select import Seen, cut
+from manyview.graph.select import Clusters, clearest_clusters, cut
+from manyview.graph.settings import DEFAULTS, GraphSettings
 from manyview.linalg.eigen import largest_eigenpairs
-from manyview.linalg.partition import clear_weights, unit_rows
+from manyview.linalg.partition import clear_embedding, clear_weights, unit_rows
 
-__all__ = ["FAR_LOOK", "LOOKS", "NEAR_LOOK", "Look", "clearest_look", "embed_by_landmarks"]
-
-
-_ASKED_PER_LANDMARK = 2  # samples by which the look is chosen
-_EMBEDDED_PER_LANDMARK = 10  # samples whose eigenvectors are taken for those of all
-_MOST_KEPT_LANDMARKS = 32  # nearest ones that are kept with a sample; more are found anew
-_SPARSE_PART = 0.1  # of the entries, up to which a sparse product with itself is faster
+__all__ = ["choose_search", "exact_clusters", "landmark_clusters", "searches", "spectral_labels"]
 
 
-@dataclass(frozen=True)
-class Look:
-    """Which landmarks a sample is linked to.
-
-    Attributes
-    ----------
-    part : float
-        How many at most, as a part of those of an average cluster. They count at every scale up to
-        that, as neighbours do in the whole graph.
-    halfway : bool
-        Whether features are taken half-way to standardised, or as they are.
-    """
-
-    part: float
-    halfway: bool
-
-    def count(self, n_landmarks: int, n_clusters: int) -> int:
-        """Return the number of landmarks that a sample is linked to."""
-        most = int(np.ceil(self.part * n_landmarks / n_clusters))
-        return min(max(most, FEWEST_NEIGHBOURS), n_landmarks)
-
-    def search(
-        self, engine: Engine, landmarks: list[RowView], n_clusters: int, order: int | None = None
-    ) -> Search:
-        """Return what samples are compared with; parameters as in :func:`embed_by_landmarks`."""
-        widths = halfway_widths(engine) if self.halfway else _no_widths(engine)
-        count = self.count(_size(landmarks), n_clusters)
-        return Search.of(engine, landmarks, count, widths, order=order)
-
-
-FAR_LOOK = Look(1.0, halfway=True)
-NEAR_LOOK = Look(1 / 32, halfway=False)
-LOOKS = (FAR_LOOK, NEAR_LOOK)
-
-
-def embed_by_landmarks(
+def spectral_labels(
     engine: Engine,
-    landmarks: list[RowView],
     n_clusters: int,
     rng: np.random.Generator,
-    looks: Sequence[Look] = LOOKS,
     *,
     order: int | None = None,
+    neighbourhood: float = 1.0,
+    settings: GraphSettings = DEFAULTS,
 ) -> float:
-    """Put the samples' rows of the graph's top eigenvectors, unit length, into the blocks.
+    """Put the clusters of the affinity graph into the blocks, as ``labels``.
 
-    They are the state ``embedding``, each eigenvector weighted by what it says of the clusters
-    (:func:`manyview.linalg.partition.clear_weights`).
-    The eigenvectors are those of ten times as many random samples as there are landmarks, which
-    hardly differ from those of all.
-
-    Parameters
-    ----------
-    engine : Engine
-        The samples.
-    landmarks : list of RowView
-        Rows of each view of the samples that stand for those around them.
-    n_clusters : int
-        Number of clusters.
-    rng : numpy.random.Generator
-        Source of all that is random.
-    looks : sequence of Look
-        Which landmarks a sample may be linked to.
-    order : int, optional
-        Most views that the kernel multiplies; by default all.
+    Up to ``settings.exact_limit`` samples the graph links each sample to its nearest samples.
+    Beyond, it links samples to the nearest of random landmarks, so that nothing grows with the
+    square of the number of samples. Of several neighbourhood sizes the one with the clearest
+    clusters is used (:mod:`manyview.graph.select`). A `neighbourhood` other than 1 leaves no
+    choice: it multiplies the first size of the exact graph, or the last one with landmarks.
 
     Returns
     -------
     float
-        Part of the embedding's variance that lies within clusters, by the samples that were asked.
+        Part of the embedding's variance within the clusters, with landmarks that of some samples:
+        0 for perfectly clear clusters, about .3 to .7 for noise with twenty samples or more per
+        cluster.
     """
-    search, within = clearest_look(
-        engine,
-        [look.search(engine, landmarks, n_clusters, order) for look in looks],
+    if neighbourhood != 1.0:
+        size, halfway = settings.landmark_sizes[-1]
+        settings = replace(
+            settings,
+            exact_sizes=(neighbourhood * settings.exact_sizes[0],),
+            landmark_sizes=((neighbourhood * size, halfway),),
+        )
+    if engine.n_samples <= settings.exact_limit:
+        clusters, _ = exact_clusters(engine, n_clusters, rng, order=order, settings=settings)
+        engine.scatter("labels", clusters.labels)
+        return clusters.unexplained
+    unexplained = landmark_clusters(engine, n_clusters, rng, order=order, settings=settings)
+    engine.forget("embedding")
+    return unexplained
+
+
+def exact_clusters(
+    engine: Engine,
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    order: int | None = None,
+    settings: GraphSettings = DEFAULTS,
+) -> tuple[Clusters, Any]:
+    """Return the clusters of the graph that compares all samples, and that graph.
+
+    Small neighbourhoods are left out if their graph has more components than there are clusters.
+    """
+    sizes = settings.exact_sizes
+    first, *others = neighbour_graphs(engine, n_clusters, sizes, order=order, settings=settings)
+    graphs = [first]
+    for graph in others:
+        if sp.csgraph.connected_components(graph, directed=False)[0] <= n_clusters:
+            graphs.append(graph)
+    clusters = clearest_clusters(
+        (clear_embedding(graph, n_clusters, rng=rng) for graph in graphs),
+        lambda labels: cut(first, labels, labels),
         n_clusters,
         rng,
+        n_init=int(np.clip(300 // n_clusters, *settings.embedding_restarts)),
+        settings=settings,
     )
-    size, count = search.n_landmarks, search.n_nearest
-    anew: Search | None = search
-    if count <= _MOST_KEPT_LANDMARKS:
-        find_nearest(engine, search)
-        anew = None
-    weights = _summing_to_one(count)
-    part = min(1.0, _EMBEDDED_PER_LANDMARK * size / engine.n_samples)
-    seed = int(rng.integers(2**31 - 1))
-    (gram,) = engine.sum(_gram_kernel, anew, weights, size, engine.dtype, part, seed)
-    readout = _readout(to_numpy(gram), n_clusters)
-    engine.update(_embed_kernel, anew, weights, readout)
-    engine.forget("near")
-    return within
+    return clusters, graphs[clusters.number]
 
 
-def clearest_look(
-    engine: Engine, searches: Sequence[Search], n_clusters: int, rng: np.random.Generator
-) -> tuple[Search, float]:
-    """Return the first of several looks at landmarks, or a later one that shows clusters better.
+def landmark_clusters(
+    engine: Engine,
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    order: int | None = None,
+    settings: GraphSettings = DEFAULTS,
+) -> float:
+    """Put ``embedding`` and ``labels`` by random landmarks into the blocks.
 
-    Noisy samples, such as texts, want many landmarks, and fine clusters few. Looks are tried on
-    twice as many samples as there are landmarks, and compared as in
-    :mod:`manyview.graph.select`.
-
-    Parameters
-    ----------
-    engine : Engine
-        The samples.
-    searches : sequence of Search
-        What each look compares samples with; see :meth:`Look.search`.
-    n_clusters : int
-        Number of clusters.
-    rng : numpy.random.Generator
-        Source of all that is random.
-
-    Returns
-    -------
-    search : Search
-        The look to take at all samples.
-    within : float
-        Part of its embedding's variance that lies within clusters.
+    A cluster with few landmarks is not found, so that many clusters have more landmarks.
     """
-    n, size = engine.n_samples, searches[0].n_landmarks
-    asked = min(n, max(int(_ASKED_PER_LANDMARK * size), 10 * n_clusters))
-    rows = engine.take(np.sort(rng.choice(n, asked, replace=False)))
+    n = engine.n_samples
+    wanted = min(settings.landmarks_per_cluster * n_clusters, settings.exact_limit)
+    count = min(n, max(settings.n_landmarks, wanted, 2 * n_clusters))
+    landmarks = engine.take(np.sort(rng.choice(n, count, replace=False)))
+    candidates = searches(engine, landmarks, n_clusters, order=order, settings=settings)
+    search, unexplained = choose_search(engine, candidates, n_clusters, rng, settings=settings)
+    _embed(engine, search, n_clusters, rng, settings)
+    cluster_state(engine, "embedding", n_clusters, rng, settings=settings)
+    return unexplained
+
+
+def searches(
+    engine: Engine,
+    landmarks: list[RowView],
+    n_clusters: int,
+    *,
+    order: int | None = None,
+    settings: GraphSettings = DEFAULTS,
+) -> list[Search]:
+    """Return a search for the nearest landmarks for each of the neighbourhood sizes."""
+    size = int(landmarks[0].x.shape[0])
+    found = []
+    for part, halfway in settings.landmark_sizes:
+        most = int(np.ceil(part * size / n_clusters))
+        count = min(max(most, settings.fewest_neighbours), size)
+        if halfway:
+            widths = halfway_widths(engine)
+        else:
+            widths = [np.ones(view.n_features, dtype=engine.dtype) for view in engine.scalings]
+        found.append(
+            landmark_search(engine, landmarks, count, widths, order=order, settings=settings)
+        )
+    return found
+
+
+def choose_search(
+    engine: Engine,
+    candidates: list[Search],
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    settings: GraphSettings = DEFAULTS,
+) -> tuple[Search, float]:
+    """Return the search whose clusters of some random samples are clearest.
+
+    Also returns the part of their embedding's variance within these clusters.
+    """
+    n, size = engine.n_samples, candidates[0].n_landmarks
+    judged = min(n, max(int(settings.judged_per_landmark * size), 10 * n_clusters))
+    rows = engine.take(np.sort(rng.choice(n, judged, replace=False)))
 
     def embedded(search: Search) -> tuple[Any, Matrix]:
         weights = _summing_to_one(search.n_nearest)
         links = weighted_links(nearest_of(rows, search), weights, size)
-        readout = _readout(_gram(links), n_clusters)
-        return links, unit_rows(links @ readout)
+        return links, unit_rows(links @ _readout(_gram(links), n_clusters))
 
-    (first, embedding), *others = engine.side_by_side(embedded, searches)
-    clearest, seen = searches[0], Seen.of(embedding, n_clusters, rng)
-    for search, (_, embedding) in zip(searches[1:], others, strict=True):
-        now = Seen.of(embedding, n_clusters, rng)
-        if now.is_clearer(seen, partial(cut, first)):
-            clearest, seen = search, now
-    return clearest, seen.within
-
-
-def _no_widths(engine: Engine) -> list[Matrix]:
-    return [np.ones(scaling.n_features, dtype=engine.dtype) for scaling in engine.scalings]
+    links, embeddings = zip(*engine.side_by_side(embedded, candidates), strict=True)
+    clusters = clearest_clusters(
+        embeddings,
+        partial(cut, links[0]),
+        n_clusters,
+        rng,
+        n_init=settings.embedding_restarts[0],
+        settings=settings,
+    )
+    return candidates[clusters.number], clusters.unexplained
 
 
-def _size(landmarks: list[RowView]) -> int:
-    return int(landmarks[0].x.shape[0])
+def _embed(
+    engine: Engine,
+    search: Search,
+    n_clusters: int,
+    rng: np.random.Generator,
+    settings: GraphSettings = DEFAULTS,
+) -> None:
+    """Put the samples' rows of the top eigenvectors into the blocks, as ``embedding``.
+
+    Eigenvectors are weighted by :func:`manyview.linalg.partition.clear_weights`; rows have unit
+    length. The eigenvectors are those of a random part of the samples.
+    """
+    size, count = search.n_landmarks, search.n_nearest
+    again: Search | None = search
+    if count <= settings.kept_landmarks:
+        find_nearest(engine, search)
+        again = None
+    weights = _summing_to_one(count)
+    part = min(1.0, settings.embedded_per_landmark * size / engine.n_samples)
+    seed = int(rng.integers(2**31 - 1))
+    (gram,) = engine.sum(_gram_kernel, again, weights, size, engine.dtype, part, seed)
+    engine.update(_embed_kernel, again, weights, _readout(to_numpy(gram), n_clusters))
+    engine.forget("near")
 
 
 def _summing_to_one(count: int) -> Matrix:
@@ -205,7 +229,7 @@ def _summing_to_one(count: int) -> Matrix:
 
 
 def _readout(gram: Matrix, n_clusters: int) -> Matrix:
-    """Return what takes weights of landmarks to the top left singular vectors of ``Z L^(-1/2)``."""
+    """Return the matrix that maps rows of Z to the top left singular vectors of ``Z L^(-1/2)``."""
     mass = gram.sum(axis=1)  # rows of Z sum to 1, so that Z'Z 1 = Z'1
     scale = np.divide(1.0, np.sqrt(mass), where=mass > 0, out=np.zeros_like(mass))
     more = min(2 * n_clusters, gram.shape[0])
@@ -217,8 +241,8 @@ def _readout(gram: Matrix, n_clusters: int) -> Matrix:
 
 
 def _gram(links: Any) -> Matrix:
-    """Return ``Z'Z`` of sparse Z; dense where a tenth of Z is there, as few clusters have it."""
-    if links.nnz < _SPARSE_PART * links.shape[0] * links.shape[1]:
+    """Return ``Z'Z``; above a density of a tenth, dense products are faster."""
+    if links.nnz < 0.1 * links.shape[0] * links.shape[1]:
         return np.asarray((links.T @ links).toarray())
     z = links.toarray()
     return np.asarray(z.T @ z)
@@ -233,14 +257,15 @@ def _gram_kernel(
     part: float,
     seed: int,
 ) -> Sums:
-    """Sum ``Z'Z`` over a random part of the rows; without a search, by the landmarks kept."""
+    """Sum ``Z'Z`` over a random part of the rows; without a search, by the stored landmarks."""
     like = block.state["near"] if search is None else block.views[0].x
     drawn = uniform_of_rows(block.numbers(like.data if is_sparse(like) else like), seed)
     (chosen,) = namespace(drawn).nonzero(drawn < part)
     if search is None:
         near = namespace(like).take(like, chosen, axis=0)
     else:
-        # before anything is returned: which views a kernel asks for may be seen by a few rows
+        # every view is read before the early return: engines may probe a kernel with a few rows to
+        # learn which views it reads
         some = Block(slice(0, chosen.shape[0]), [view.take(chosen) for view in block.views])
         if not chosen.shape[0]:
             return (placed_like(np.zeros((n_landmarks, n_landmarks)), drawn),)
@@ -249,14 +274,14 @@ def _gram_kernel(
     if in_memory(near):
         z = weighted_links(to_numpy(near), to_numpy(weights), n_landmarks)
         return (_gram(z),)
-    # dense, in the precision of the views: sparse products are slow elsewhere
+    # dense, in the precision of the views: sparse products are slow on a device
     z = scattered(near, as_dtype(weights, dtype), n_landmarks)
     return (as_dtype(z.T @ z, np.float64),)
 
 
 def _embed_kernel(block: Block, search: Search | None, weights: Array, readout: Array) -> Update:
-    """Embed the rows by their nearest landmarks; without a search, by those kept."""
-    # found ones of few samples at a time: those of all may be more than the views
+    """Embed the rows by their nearest landmarks; without a search, by the stored ones."""
+    # a few rows at a time: the nearest landmarks of all may take more memory than the views
     chunks = [block.state["near"]] if search is None else nearest_chunks(block, search)
     parts = [_embedded(near, weights, readout) for near in chunks]
     xp = namespace(parts[0])
@@ -269,6 +294,6 @@ def _embed_kernel(block: Block, search: Search | None, weights: Array, readout: 
 def _embedded(near: Array, weights: Array, readout: Array) -> Array:
     """Return the weighted sums of the readout's rows that belong to the nearest landmarks."""
     if isinstance(near, np.ndarray):
-        # as a sparse product: the rows themselves would take as much for each of the landmarks
+        # a sparse product, as a copy of the rows for each landmark would take much memory
         return np.asarray(weighted_links(near, weights, readout.shape[0]) @ readout)
     return weighted_sums(near, weights, readout)

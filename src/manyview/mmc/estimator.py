@@ -23,6 +23,7 @@ from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
 from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
+from manyview.graph.settings import GraphSettings
 from manyview.iterate import ProgressBar
 from manyview.mmc.checkpoint import CheckpointFile, writable
 from manyview.mmc.diagnostics import dominance_warning, fit_warning
@@ -170,6 +171,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     _takes_lacking_views = True
     _takes_other_places = True
+    _graph_settings = GraphSettings()
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [_POSITIVE],
         "rank": [_POSITIVE, None],
@@ -254,7 +256,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         if not isinstance(init, str):
             init = Given.of(init, checked.n_samples, self.n_clusters)
         complete = checked.present is None
-        start = Start(init, self.n_clusters, rank, self.order, complete)
+        start = Start(init, self.n_clusters, rank, self.order, complete, self._graph_settings)
         rng = self._generator()
         engine = self._engine(checked, self.normalize)
         with engine.running():

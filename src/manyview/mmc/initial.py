@@ -1,114 +1,190 @@
-"""Initial labels and factors.
+"""Initial labels and factors of a fit.
 
-Starts: a first indicator from the views alone.
-
-The full-order model with a ridge on the whole weight tensor, without its factorisation, has a
-best indicator in closed form: the top eigenvectors of the product kernel
-``G = prod_v (1 + X_v X_v')``. So G is where to look for a start, and it is looked at as a graph,
-which serves clustering better than G itself (:mod:`manyview.graph.neighbours`).
+Without its factorisation, and with a ridge on the whole weight tensor, the full-order model has an
+optimal indicator in closed form: the top eigenvectors of the product kernel
+``G = prod_v (1 + X_v X_v')``. So the default initial labels are the clusters of an affinity graph
+built from G, which finds clusters better than G itself (:mod:`manyview.graph`).
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.utils.extmath import randomized_svd
 
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Scaling, Sums, Update
 from manyview.engine.arrays import Array, namespace, placed_like, times, to_numpy, uniform_of_rows
-from manyview.graph.estimator import EXACT_LIMIT, graph_start
-from manyview.graph.kmeans import MOST_ITERATIONS, assigned, cluster_sizes, lloyd
+from manyview.graph.kmeans import assigned, cluster_sizes, lloyd
+from manyview.graph.settings import DEFAULTS, GraphSettings
+from manyview.graph.spectral import spectral_labels
 from manyview.linalg.partition import Labels, cluster_rows, without_empty
 from manyview.linalg.solvers import inverse_square_root
 from manyview.mmc.objective import Factors, Moments, project_all
 from manyview.mmc.solver import Fitted, Problem, begin, factor_steps, sweep
 from manyview.views.checks import position
 
-__all__ = ["STARTS", "Given", "Start", "kmeans_start", "random_start", "start_factors"]
+__all__ = [
+    "STARTS",
+    "Given",
+    "InitialSettings",
+    "Start",
+    "kmeans_labels",
+    "random_labels",
+    "start_factors",
+]
 
 
-def start_factors(
-    engine: Engine, n_clusters: int, rank: int, seed: int, *, order: int | None = None
-) -> tuple[Factors, Moments]:
-    """Return factors that fit the indicator in the blocks roughly, and set the projections.
+@dataclass(frozen=True)
+class InitialSettings:
+    """Tuning constants of the initialisation beside those of the affinity graph."""
 
-    Column r of every view factor is the mean of one part of one cluster in that view, with bias
-    1, so that its product over the views is large for samples like those. The parts are random
-    and the same in all views: means of the same samples carry what the views have in common,
-    also where the mean of a whole cluster says nothing. The cluster factor follows by ridge
-    regression. With `order`, features of no more views than this take part in a column; the
-    views take turns.
+    noise: float = 0.3
+    """Unexplained variance of the embedding from which the graph shows no clusters; noise alone
+    has .3 to .7, real data mostly .04 to .2."""
+    neighbourhood_factor: float = 1 / 4
+    """Neighbourhood size of each further initialisation, relative to the one before."""
+    lower_by: float = 0.1
+    """Relative decrease of the objective for one initialisation to replace another; the objective
+    ranks them only roughly."""
+    smallest_part: float = 0.25
+    """Smallest cluster of k-means, relative to that of the graph, below which k-means has put
+    outliers into clusters of their own."""
+    takeover_iterations: int = 20
+    """Most iterations of k-means over all samples before it is compared with the graph."""
+    kmeans_rows: int = 4000
+    """Rows on which k-means starts, or 50 per cluster if that is more."""
+    ridge: float = 0.01
+    """Ridge of the regression for the cluster factor, relative to the mean eigenvalue."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Initialisation of fits: how labels are found, and the shape of the factors.
+
+    `init` is one of ``STARTS``, or what the caller gave. `complete` says whether all samples have
+    all views.
     """
-    sums = engine.sum(_part_sums_kernel, n_clusters, rank, seed)
-    columns = np.arange(rank) % n_clusters
-    factors = []
-    taking_part = _views_of_columns(len(sums), n_clusters, rank, order)
-    for v, (scaling, pulled) in enumerate(zip(engine.scalings, sums, strict=True)):
-        parts = to_numpy(scaling.unfold(pulled))[:-1]
-        whole = np.stack([parts[:, columns == k].sum(axis=1) for k in range(n_clusters)], axis=1)
-        norms = np.linalg.norm(parts, axis=0)
-        parts = np.where(norms > 0, parts, whole[:, columns])
-        norms = np.linalg.norm(parts, axis=0)
-        parts = parts / np.where(norms > 0, norms, 1.0) * taking_part[v]
-        factors.append(engine.asarray(np.vstack([parts, np.ones(rank)]).astype(engine.dtype)))
-    moments = project_all(engine, tuple(factors))
-    ridge = 0.01 * np.trace(moments.gram) / rank
-    clusters = np.linalg.solve(moments.gram + ridge * np.eye(rank), moments.cross).T
-    return Factors(tuple(factors), clusters.astype(engine.dtype)), moments
+
+    init: str | Given
+    n_clusters: int
+    rank: int
+    order: int | None
+    complete: bool = True
+    graph_settings: GraphSettings = DEFAULTS
+    settings: ClassVar[InitialSettings] = InitialSettings()
+
+    @property
+    def lower_by(self) -> float:
+        """Relative decrease of the objective for a further initialisation to be kept."""
+        return self.settings.lower_by if self.init == "graph" else 0.0
+
+    def begin(
+        self, engine: Engine, problem: Problem, rng: np.random.Generator, number: int
+    ) -> Fitted:
+        """Return a fit before its first iteration, with its state in the blocks.
+
+        Labels of the graph have a confidence, the higher the clearer they are. Where the graph
+        shows no clusters the confidence is 0, and labels of k-means replace them if the model fits
+        these better. `number` counts the initialisations of a fit from 0; further ones use smaller
+        neighbourhoods.
+        """
+        if isinstance(self.init, Given):
+            engine.scatter("labels", self.init.labels)
+            return self._from_labels(engine, problem, rng, given=self.init.indicator)
+        if self.init != "graph":
+            _BY_LABELS[self.init](engine, self.n_clusters, rng)
+            return self._from_labels(engine, problem, rng)
+        unexplained = spectral_labels(
+            engine,
+            self.n_clusters,
+            rng,
+            order=self.order,
+            neighbourhood=float(self.settings.neighbourhood_factor**number),
+            settings=self.graph_settings,
+        )
+        confidence = max(0.0, 1.0 - (unexplained / self.settings.noise) ** 2)
+        # k-means would cluster samples by their missing views
+        if confidence == 0.0 and self.complete and number == 0:
+            self._take_kmeans_if_better(engine, problem, rng)
+        return self._from_labels(engine, problem, rng, trust=confidence)
+
+    def _take_kmeans_if_better(
+        self, engine: Engine, problem: Problem, rng: np.random.Generator
+    ) -> None:
+        """Replace the labels in the blocks by those of k-means if the objective is clearly lower.
+
+        It is compared after an iteration from each and the factor updates of another one: after a
+        single update the model fits single features, and not yet their products. K-means that puts
+        outliers into clusters of their own is left out, as any model fits those.
+        """
+
+        def reached() -> float:
+            fitted = self._from_labels(engine, problem, rng)
+            factors, moments, _ = sweep(engine, problem, fitted.factors, fitted.moments, trust=0.0)
+            value = problem.value(*factor_steps(engine, problem, factors, moments))
+            engine.unrestrict()
+            return value
+
+        settings = self.settings
+        of_graph, sizes = engine.snapshot("labels"), cluster_sizes(engine, self.n_clusters)
+        by_graph = reached()
+        iterations = settings.takeover_iterations
+        kmeans_labels(engine, self.n_clusters, rng, max_iter=iterations, settings=settings)
+        of_kmeans = engine.snapshot("labels")
+        smallest = cluster_sizes(engine, self.n_clusters).min()
+        outliers = smallest < settings.smallest_part * sizes.min()
+        better = not outliers and reached() < (1.0 - settings.lower_by) * by_graph
+        engine.restore(of_kmeans if better else of_graph)
+
+    def _from_labels(
+        self,
+        engine: Engine,
+        problem: Problem,
+        rng: np.random.Generator,
+        *,
+        given: Matrix | None = None,
+        trust: float = 0.0,
+    ) -> Fitted:
+        problem.indicator.start(engine, self.n_clusters, given)
+        seed = int(rng.integers(2**31 - 1))
+        factors, moments = start_factors(
+            engine, self.n_clusters, self.rank, seed, order=self.order, settings=self.settings
+        )
+        return begin(engine, problem, factors, moments, trust=trust)
 
 
-def _views_of_columns(
-    n_views: int, n_clusters: int, rank: int, order: int | None
-) -> npt.NDArray[np.bool_]:
-    """Return which views' features take part in which columns, n_views x rank.
-
-    Every choice of `order` views has its turn among the columns of each cluster.
-    """
-    choices = list(combinations(range(n_views), min(order or n_views, n_views)))
-    turn = (np.arange(rank) // n_clusters) % len(choices)
-    return np.array([[v in choices[t] for t in turn] for v in range(n_views)])
+def random_labels(engine: Engine, n_clusters: int, rng: np.random.Generator) -> None:
+    """Put labels of equal frequency, in random order, into the blocks."""
+    engine.scatter("labels", rng.permutation(engine.n_samples) % n_clusters)
 
 
-def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Sums:
-    indicator = block.state["indicator"]
-    xp = namespace(indicator)
-    columns = np.arange(rank)
-    drawn = uniform_of_rows(block.numbers(indicator), seed)[:, None]
-    parts = -(-(rank - columns % n_clusters) // n_clusters)  # of the cluster of each column
-    parts, turns = (
-        placed_like(part.astype(np.float64), indicator) for part in (parts, columns // n_clusters)
-    )
-    chosen = xp.floor(drawn * parts) == turns
-    of_cluster = xp.take(indicator, placed_like(columns % n_clusters, indicator), axis=1)
-    weights = of_cluster * xp.astype(chosen, indicator.dtype)
-    return tuple(view.pull(weights) for view in block.views)
-
-
-def kmeans_start(
+def kmeans_labels(
     engine: Engine,
     n_clusters: int,
     rng: np.random.Generator,
     *,
-    most_passes: int = MOST_ITERATIONS,
+    max_iter: int = DEFAULTS.kmeans_max_iter,
+    settings: InitialSettings = Start.settings,
 ) -> None:
-    """Put the clusters of k-means on the scaled views side by side, not copied, into the blocks.
+    """Put the clusters of k-means on the concatenated scaled views into the blocks.
 
-    Centres come from scikit-learn's k-means: on all rows when they are few, else on the leading
-    singular vectors of a sample. Lloyd's iterations over all rows follow, up to `most_passes` of
-    them.
+    The views are not copied. First centres come from scikit-learn's k-means, on all rows if they
+    are few, else on the leading singular vectors of a sample. Lloyd's iterations over all rows
+    follow.
     """
-    n, most = engine.n_samples, max(EXACT_LIMIT, 50 * n_clusters)
+    n, most = engine.n_samples, max(settings.kmeans_rows, 50 * n_clusters)
     sample = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
-    centres_of = _centres if n <= most / 2 else _centres_in_leading_directions
     pairs = zip(engine.take(sample), engine.scalings, strict=True)
-    rows = [_uncentred(view, scaling) for view, scaling in pairs]
-    centres = centres_of(_beside(rows), n_clusters, rng)
+    rows = _concatenated([_uncentred(view, scaling) for view, scaling in pairs])
+    if n <= most / 2:
+        centres = cluster_rows(rows, n_clusters, rng)[1]
+    else:
+        centres = _centres_in_leading_directions(rows, n_clusters, rng)
     widths = np.cumsum([scaling.n_features for scaling in engine.scalings])
     parts = np.split(centres, widths[:-1], axis=1)
     for part, scaling in zip(parts, engine.scalings, strict=True):
@@ -128,50 +204,7 @@ def kmeans_start(
     def means(v: int, sums: Any) -> Matrix:
         return to_numpy(engine.scalings[v].unfold(sums))[:-1].T
 
-    lloyd(engine, step, parts, means, most=most_passes)
-
-
-def _beside(rows: list[Any]) -> Any:
-    """Return the views side by side; dense where a quarter of them is there, or more."""
-    stored = sum(part.nnz if sp.issparse(part) else part.size for part in rows)
-    if 4 * stored < sum(part.shape[0] * part.shape[1] for part in rows):
-        return sp.hstack(rows, format="csr")
-    return np.hstack([part.toarray() if sp.issparse(part) else part for part in rows])
-
-
-def _centres(rows: Any, n_clusters: int, rng: np.random.Generator) -> Matrix:
-    return cluster_rows(rows, n_clusters, rng)[1]
-
-
-def _centres_in_leading_directions(rows: Any, n_clusters: int, rng: np.random.Generator) -> Matrix:
-    """Return centres of clusters that k-means finds among the leading singular vectors of rows.
-
-    Of wide rows with much noise they are better, and found in a tenth of the time.
-    """
-    seed = int(rng.integers(2**31 - 1))
-    count = min(2 * n_clusters, *rows.shape)
-    left, values, _ = randomized_svd(rows, count, n_iter=4, random_state=seed)
-    labels, _ = cluster_rows(left * values, n_clusters, rng)
-    members = np.eye(n_clusters, dtype=rows.dtype)[labels]
-    return np.asarray((rows.T @ members / members.sum(axis=0)).T)
-
-
-def random_start(engine: Engine, n_clusters: int, rng: np.random.Generator) -> None:
-    """Put labels of equal frequency, in random order, into the blocks."""
-    engine.scatter("labels", rng.permutation(engine.n_samples) % n_clusters)
-
-
-def _uncentred(view: RowView, scaling: Scaling) -> Any:
-    """Return a few rows as the model sees them, but not centred, which k-means does not see.
-
-    It does where samples lack a view, as the model puts these at the mean. Then the first centres
-    are somewhat off, and Lloyd's iterations over all rows mend it.
-    """
-    x = view.x.astype(np.result_type(np.float32, view.x.dtype), copy=False)
-    if sp.issparse(x):
-        return times(x, view.scale, scaling.width)
-    x = x if view.scale is None else x * view.scale[:, None]
-    return x if scaling.width is None else x * scaling.width
+    lloyd(engine, step, parts, means, settings=replace(DEFAULTS, kmeans_max_iter=max_iter))
 
 
 def _assign_kernel(block: Block, centres: list[Any], norms: Array) -> Update:
@@ -182,17 +215,51 @@ def _assign_kernel(block: Block, centres: list[Any], norms: Array) -> Update:
     return {"labels": labels}, (cost, namespace(members).sum(members, axis=0), *sums)
 
 
+def _uncentred(view: RowView, scaling: Scaling) -> Any:
+    """Return a few scaled rows without centring them, which does not affect k-means.
+
+    It does where views are missing, as the model puts their samples at the mean. Then the first
+    centres are somewhat off, and Lloyd's iterations over all rows correct them.
+    """
+    x = view.x.astype(np.result_type(np.float32, view.x.dtype), copy=False)
+    if sp.issparse(x):
+        return times(x, view.scale, scaling.width)
+    x = x if view.scale is None else x * view.scale[:, None]
+    return x if scaling.width is None else x * scaling.width
+
+
+def _concatenated(rows: list[Any]) -> Any:
+    """Return the views concatenated; dense if a quarter of the entries is stored, or more."""
+    stored = sum(part.nnz if sp.issparse(part) else part.size for part in rows)
+    if 4 * stored < sum(part.shape[0] * part.shape[1] for part in rows):
+        return sp.hstack(rows, format="csr")
+    return np.hstack([part.toarray() if sp.issparse(part) else part for part in rows])
+
+
+def _centres_in_leading_directions(rows: Any, n_clusters: int, rng: np.random.Generator) -> Matrix:
+    """Return centres of the clusters that k-means finds in the leading singular vectors.
+
+    For wide, noisy rows they are better, and take a tenth of the time.
+    """
+    seed = int(rng.integers(2**31 - 1))
+    count = min(2 * n_clusters, *rows.shape)
+    left, values, _ = randomized_svd(rows, count, n_iter=4, random_state=seed)
+    labels, _ = cluster_rows(left * values, n_clusters, rng)
+    members = np.eye(n_clusters, dtype=rows.dtype)[labels]
+    return np.asarray((rows.T @ members / members.sum(axis=0)).T)
+
+
+_BY_LABELS = {"kmeans": kmeans_labels, "random": random_labels}
+STARTS = frozenset({"graph", *_BY_LABELS})
+"""Names of initialisations."""
+
+
 @dataclass(frozen=True, eq=False)
 class Given:
-    """A start that the caller gave.
+    """Initial labels that the caller gave, each cluster with a member.
 
-    Attributes
-    ----------
-    labels : ndarray of shape (n_samples,)
-        The cluster of each sample; every cluster has a member.
-    indicator : ndarray of shape (n_samples, n_clusters) or None
-        Of memberships, the nearest to them with orthonormal columns; None of labels, from which
-        it follows.
+    `indicator` has orthonormal columns, the nearest to given memberships; it is None for given
+    labels.
     """
 
     labels: Labels
@@ -200,14 +267,7 @@ class Given:
 
     @classmethod
     def of(cls, array: Any, n_samples: int, n_clusters: int) -> Self:
-        """Read labels, or what each sample has to do with each cluster.
-
-        Of the latter, the label of a sample is its largest entry, whatever the sign.
-
-        Raises
-        ------
-        ValueError
-            If the shape, the number of clusters or the rank does not fit, or entries are masked.
+        """Read labels, or memberships; the label is then the largest entry, whatever its sign.
 
         Examples
         --------
@@ -238,16 +298,16 @@ class Given:
         root, null = inverse_square_root(array.T @ array)
         if null.shape[1]:
             raise ValueError(
-                f"init has {n_clusters} columns but rank {n_clusters - null.shape[1]}: "
-                "each cluster needs a column of its own"
+                f"init has {n_clusters} columns but rank {n_clusters - null.shape[1]}; "
+                "expected linearly independent columns"
             )
-        # of the entries as they are: orthonormal columns are larger the smaller a cluster is
+        # from the given entries: orthonormal columns are larger for smaller clusters
         labels = np.abs(array).argmax(axis=1).astype(np.intp)
         return cls(without_empty(labels, n_clusters), np.asarray(array @ root))
 
 
 def _as_numbers(array: Any, n_clusters: int) -> Labels:
-    """Return labels of any type as numbers from 0 on."""
+    """Return labels of any type as numbers from 0."""
     try:
         names, labels = np.unique(array, return_inverse=True)
     except TypeError:
@@ -261,113 +321,53 @@ def _as_numbers(array: Any, n_clusters: int) -> Labels:
     return labels.astype(np.intp)
 
 
-_BY_LABELS = {"kmeans": kmeans_start, "random": random_start}
-STARTS = frozenset({"graph", *_BY_LABELS})
-"""Names of starts."""
+def start_factors(
+    engine: Engine,
+    n_clusters: int,
+    rank: int,
+    seed: int,
+    *,
+    order: int | None = None,
+    settings: InitialSettings = Start.settings,
+) -> tuple[Factors, Moments]:
+    """Return factors that fit the indicator in the blocks roughly, and set the projections.
 
-_AS_UNCLEAR_AS_NOISE = 0.3  # part of the variance within clusters; noise alone has .3 to .7
-_REACH_FACTOR = 1 / 4  # neighbours of a further start from a graph, as part of those before
-_LOWER_BY = 0.1  # part of the objective, which ranks starts but roughly
-_KMEANS_PASSES = 20  # over all samples, before k-means is compared with the graph
-_SMALLEST_PART = 0.25  # of the graph's smallest cluster, that each of k-means has to have
-
-
-@dataclass(frozen=True)
-class Start:
-    """Where fits begin.
-
-    Attributes
-    ----------
-    init : str or Given
-        One of ``STARTS``, or what the caller gave.
-    n_clusters, rank : int
-    order : int or None
-        Most views whose features are multiplied.
-    complete : bool
-        Whether all samples have all views.
+    Column r of every view factor is the mean of a random part of one cluster in that view, with
+    bias 1. The parts are the same in all views, so that means carry what the views have in common,
+    even where the mean of a whole cluster is uninformative. The cluster factor follows by ridge
+    regression. With `order`, features of at most so many views take part in a column, and every
+    choice of `order` views has its turn among the columns of a cluster.
     """
+    sums = engine.sum(_part_sums_kernel, n_clusters, rank, seed)
+    columns = np.arange(rank) % n_clusters
+    choices = list(combinations(range(len(sums)), min(order or len(sums), len(sums))))
+    turn = (np.arange(rank) // n_clusters) % len(choices)
+    factors = []
+    for v, (scaling, pulled) in enumerate(zip(engine.scalings, sums, strict=True)):
+        parts = to_numpy(scaling.unfold(pulled))[:-1]
+        whole = np.stack([parts[:, columns == k].sum(axis=1) for k in range(n_clusters)], axis=1)
+        norms = np.linalg.norm(parts, axis=0)
+        parts = np.where(norms > 0, parts, whole[:, columns])
+        norms = np.linalg.norm(parts, axis=0)
+        takes_part = np.array([v in choices[t] for t in turn])
+        parts = parts / np.where(norms > 0, norms, 1.0) * takes_part
+        factors.append(engine.asarray(np.vstack([parts, np.ones(rank)]).astype(engine.dtype)))
+    moments = project_all(engine, tuple(factors))
+    ridge = settings.ridge * np.trace(moments.gram) / rank
+    clusters = np.linalg.solve(moments.gram + ridge * np.eye(rank), moments.cross).T
+    return Factors(tuple(factors), clusters.astype(engine.dtype)), moments
 
-    init: str | Given
-    n_clusters: int
-    rank: int
-    order: int | None
-    complete: bool = True
 
-    @property
-    def lower_by(self) -> float:
-        """Part of the objective by which one of several starts has to be lower than another."""
-        return _LOWER_BY if self.init == "graph" else 0.0
-
-    def begin(
-        self, engine: Engine, problem: Problem, rng: np.random.Generator, number: int
-    ) -> Fitted:
-        """Return a fit before its first sweep, with its state in the blocks.
-
-        Labels of a graph are held in the sweeps, the further the more clearly it shows them. Where
-        it shows none more clearly than noise would, they are not held, and those of k-means take
-        their place if the model explains them better.
-
-        Parameters
-        ----------
-        engine : Engine
-            The samples.
-        problem : Problem
-            What will be minimised.
-        rng : numpy.random.Generator
-            Source of all that is random.
-        number : int
-            Which of several starts it is, from 0.
-        """
-        if isinstance(self.init, Given):
-            engine.scatter("labels", self.init.labels)
-            return self._from_labels(engine, problem, rng, given=self.init.indicator)
-        if self.init != "graph":
-            _BY_LABELS[self.init](engine, self.n_clusters, rng)
-            return self._from_labels(engine, problem, rng)
-        reach = float(_REACH_FACTOR**number)
-        within = graph_start(engine, self.n_clusters, rng, order=self.order, reach=reach)
-        trust = max(0.0, 1.0 - (within / _AS_UNCLEAR_AS_NOISE) ** 2)
-        # k-means would cluster who lacks what; further starts look at the graph in another way
-        if trust == 0.0 and self.complete and number == 0:
-            self._take_kmeans_if_better(engine, problem, rng)
-        return self._from_labels(engine, problem, rng, trust=trust)
-
-    def _from_labels(
-        self,
-        engine: Engine,
-        problem: Problem,
-        rng: np.random.Generator,
-        *,
-        given: Matrix | None = None,
-        trust: float = 0.0,
-    ) -> Fitted:
-        problem.indicator.start(engine, self.n_clusters, given)
-        seed = int(rng.integers(2**31 - 1))
-        factors, moments = start_factors(engine, self.n_clusters, self.rank, seed, order=self.order)
-        return begin(engine, problem, factors, moments, trust=trust)
-
-    def _take_kmeans_if_better(
-        self, engine: Engine, problem: Problem, rng: np.random.Generator
-    ) -> None:
-        """Put labels of k-means in the place of those in the blocks, if J is lower by a tenth.
-
-        J is that of a sweep from each and the factor steps of another: after those of the first
-        alone what single features say is explained, and what their products say is not yet. K-means
-        that puts outliers into clusters of their own is left out: they are explained for nothing.
-        """
-
-        def reached() -> float:
-            fitted = self._from_labels(engine, problem, rng)
-            factors, moments, _ = sweep(engine, problem, fitted.factors, fitted.moments, trust=0.0)
-            value = problem.value(*factor_steps(engine, problem, factors, moments))
-            engine.unrestrict()
-            return value
-
-        of_graph, sizes = engine.snapshot("labels"), cluster_sizes(engine, self.n_clusters)
-        by_graph = reached()
-        kmeans_start(engine, self.n_clusters, rng, most_passes=_KMEANS_PASSES)
-        of_kmeans = engine.snapshot("labels")
-        smallest = cluster_sizes(engine, self.n_clusters).min()
-        apart = smallest < _SMALLEST_PART * sizes.min()
-        better = not apart and reached() < (1.0 - _LOWER_BY) * by_graph
-        engine.restore(of_kmeans if better else of_graph)
+def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Sums:
+    indicator = block.state["indicator"]
+    xp = namespace(indicator)
+    columns = np.arange(rank)
+    drawn = uniform_of_rows(block.numbers(indicator), seed)[:, None]
+    parts = -(-(rank - columns % n_clusters) // n_clusters)  # of the cluster of each column
+    parts, turns = (
+        placed_like(part.astype(np.float64), indicator) for part in (parts, columns // n_clusters)
+    )
+    chosen = xp.floor(drawn * parts) == turns
+    of_cluster = xp.take(indicator, placed_like(columns % n_clusters, indicator), axis=1)
+    weights = of_cluster * xp.astype(chosen, indicator.dtype)
+    return tuple(view.pull(weights) for view in block.views)
