@@ -19,7 +19,7 @@ from threadpoolctl import threadpool_limits
 from manyview import MMC, as_views
 from manyview.datasets import make_views
 from manyview.engine import LocalEngine
-from manyview.engine.local import _in_turn
+from manyview.engine.local import map_in_order
 from manyview.views import checks, has_equal_rows
 
 
@@ -110,11 +110,11 @@ LIMITED = """
     import numpy as np
     from manyview import MMC
     from manyview.datasets import make_views
-    from manyview.engine import local
-    from manyview.mmc import graph_init as init
+    from manyview.engine import LocalEngine
+    from manyview.graph import estimator as init
 
     folder, headroom = sys.argv[1], int(sys.argv[2])
-    init.N_LANDMARKS, local._BLOCK_BYTES = 200, 1 << 20
+    init.N_LANDMARKS, LocalEngine.block_bytes = 200, 1 << 20
     warnings.simplefilter("ignore")
     options = {"n_jobs": 1, "random_state": 0, "max_iter": 2, "tol": 0.0}
     # what libraries load or reserve on first use does not count
@@ -157,7 +157,7 @@ def test_a_fit_of_four_times_the_memory_it_may_take(tmp_path, monkeypatch):
     limit_bites, labels, objective, predicted = json.loads(done.stdout)
     assert limit_bites
     monkeypatch.setattr("manyview.graph.estimator.N_LANDMARKS", 200)
-    monkeypatch.setattr("manyview.engine.local._BLOCK_BYTES", 1 << 20)
+    monkeypatch.setattr(LocalEngine, "block_bytes", 1 << 20)
     with threadpool_limits(1):  # as there: a product rounds by how many threads share it
         expected = fitted(views, max_iter=2, n_jobs=1)
     np.testing.assert_array_equal(labels, expected.labels_)
@@ -210,7 +210,7 @@ class TestThreads:
             return block
 
         with ThreadPoolExecutor(2) as pool:
-            for block in _in_turn(pool, work, list(range(50)), ahead=4):
+            for block in map_in_order(pool, work, list(range(50)), ahead=4):
                 taken.append(block)
                 most.append(len(started) - len(taken))
         assert taken == list(range(50))
@@ -225,5 +225,5 @@ class TestThreads:
             done.append(block)
 
         with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match="no more"):
-            list(_in_turn(pool, work, list(range(50)), ahead=4))
+            list(map_in_order(pool, work, list(range(50)), ahead=4))
         assert len(done) < 10

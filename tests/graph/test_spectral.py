@@ -86,7 +86,7 @@ class TestByAFewSamples:
     def test_does_not_depend_on_the_blocks(self, monkeypatch):
         monkeypatch.setattr(module, "_EMBEDDED_PER_LANDMARK", 5)
         whole = self.embedded()
-        monkeypatch.setattr("manyview.engine.local._BLOCK_ROWS", (7, 7))
+        monkeypatch.setattr(LocalEngine, "block_rows", (7, 7))
         np.testing.assert_allclose(self.embedded(), whole, atol=1e-10)
 
 

@@ -23,12 +23,9 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from math import prod
 from operator import getitem
-from threading import RLock
 from typing import Any, Protocol, TypeAlias
 from uuid import uuid4
-from weakref import WeakKeyDictionary
 
 import dask
 import numpy as np
@@ -36,7 +33,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from dask.base import get_scheduler
 
-from manyview.engine.block import Block, RowView, Sums, add_sums, rows_of, scale_rows
+from manyview.engine.block import Block, RowView, Sums, add_sums, row_scale, rows_of
 from manyview.linalg.threads import limited_threads
 
 __all__ = [
@@ -44,13 +41,11 @@ __all__ = [
     "GraphOfCall",
     "Part",
     "Plan",
-    "Recycled",
     "Ref",
     "Runner",
     "Step",
     "Written",
     "keep_freed_memory",
-    "recycled_here",
     "restricted",
     "runner_for",
     "scaled",
@@ -83,94 +78,6 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, _LARGEST)
         mallopt(_TRIM_THRESHOLD, _MOST_FREE)
-
-
-_LEAST = 1 << 20  # bytes below which the allocator finds memory by itself
-_PART_OF_LIMIT = 16  # of the memory of a worker of Dask
-
-
-class Recycled:
-    """Arrays whose memory is kept for others of their size.
-
-    Parameters
-    ----------
-    most : int
-        Bytes that are kept; beyond, what was dropped first goes back to the system.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._free: list[npt.NDArray[np.uint8]] = []
-        # garbage may be collected, and memory come back, while this thread holds it
-        self._lock = RLock()
-
-    @property
-    def kept(self) -> int:
-        """Bytes that wait for an array."""
-        return sum(memory.nbytes for memory in tuple(self._free))
-
-    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return an array with entries that are not set."""
-        size = prod(shape) * np.dtype(dtype).itemsize
-        if not _LEAST <= size <= self._most:
-            return np.empty(shape, dtype)
-        # all views of an array refer to what it was made from, here to the lease
-        return np.asarray(_Lease(self, self._memory(size))).view(dtype).reshape(shape)
-
-    def take_back(self, memory: npt.NDArray[np.uint8]) -> None:
-        """Keep the memory of an array that was dropped."""
-        # a thread that was stopped at the end of the process would never let the lock go
-        if not self._lock.acquire(blocking=False):
-            return
-        try:
-            self._free.append(memory)
-            while self.kept > self._most:
-                del self._free[0]
-        finally:
-            self._lock.release()
-
-    def _memory(self, size: int) -> npt.NDArray[np.uint8]:
-        with self._lock:
-            for n, memory in enumerate(self._free):
-                if memory.nbytes == size:
-                    return self._free.pop(n)
-        return np.empty(size, np.uint8)
-
-
-class _Lease:
-    """What all arrays that share memory refer to, as long as there are any."""
-
-    def __init__(self, owner: Recycled, memory: npt.NDArray[np.uint8]) -> None:
-        self._owner, self._memory = owner, memory
-        self.__array_interface__ = memory.__array_interface__
-
-    def __del__(self) -> None:
-        self._owner.take_back(self._memory)
-
-
-_NOTHING = Recycled(0)
-_BY_WORKER: WeakKeyDictionary[Any, Recycled] = WeakKeyDictionary()
-
-
-def recycled_here() -> Recycled:
-    """Return the arrays of the worker of Dask that runs this task; elsewhere nothing is kept.
-
-    A worker keeps a part of the memory that it may use.
-    """
-    if "distributed" not in sys.modules:
-        return _NOTHING
-    from distributed import get_worker
-    from distributed.system import MEMORY_LIMIT
-
-    try:
-        worker = get_worker()
-    except ValueError:  # threads of this process
-        return _NOTHING
-    if worker not in _BY_WORKER:
-        # one without a limit may have others beside it
-        limit = int(worker.memory_manager.memory_limit or MEMORY_LIMIT // 4)
-        _BY_WORKER.setdefault(worker, Recycled(limit // _PART_OF_LIMIT))
-    return _BY_WORKER[worker]
 
 
 NO_VIEW: Any = None
@@ -288,7 +195,6 @@ def worked(plan: Plan, part: Part, sources: list[Any], scales: list[Any], arrays
         Of each state that is read, its arrays.
     """
     keep_freed_memory()
-    recycled = recycled_here()
     arrays_of_views = [opened(source, part.dtype) for source in sources]
     size = part.stop - part.start
     pieces = list(_pieces(size, arrays_of_views, plan.row_bytes, plan.sums_bytes))
@@ -311,7 +217,7 @@ def worked(plan: Plan, part: Part, sources: list[Any], scales: list[Any], arrays
                     sums = result
             results = [which.of(block.state) for which in plan.written]
             if not written:
-                written.extend(recycled.empty((size, *x.shape[1:]), x.dtype) for x in results)
+                written.extend(np.empty((size, *x.shape[1:]), x.dtype) for x in results)
             for whole, result in zip(written, results, strict=True):
                 whole[piece] = result
             yield sums
@@ -413,9 +319,8 @@ def scaled(
     x = opened(source, part.dtype)
     found = np.empty(x.shape[0], part.dtype)
     for piece in _pieces(x.shape[0], [x]):
-        view = RowView(rows_of(x, piece), None)
-        present = None if here is None else here[:, None]
-        found[piece] = scale_rows(view, 0, piece, normalize, present, part.dtype).scale
+        present = None if here is None else here[piece]
+        found[piece] = row_scale(rows_of(x, piece), normalize, present, part.dtype)
     return found
 
 
