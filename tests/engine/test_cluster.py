@@ -60,11 +60,11 @@ def in_the_middle(monkeypatch, act, call):
     calls, acts = [], [act]
     run = DaskEngine._run
 
-    def counted(self, ahead):
-        calls.append(ahead)
+    def counted(self, pending):
+        calls.append(pending)
         if len(calls) == call and acts:
             acts.pop()()
-        return run(self, ahead)
+        return run(self, pending)
 
     monkeypatch.setattr(DaskEngine, "_run", counted)
     return calls

@@ -135,6 +135,7 @@ LIMITED = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit on private memory is one of Linux")
 def test_a_fit_of_four_times_the_memory_it_may_take(tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
