@@ -80,6 +80,7 @@ def test_values_of_sparse_views_stay_on_disk_whatever_their_type(tmp_path, dtype
         assert np.shares_memory(block.views[0].x.data, view.data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("sparse", [False, True])
 def test_a_fit_refers_to_the_file_and_copies_no_part_of_it_for_long(tmp_path, sparse):
     rng = np.random.default_rng(0)
@@ -171,7 +172,7 @@ class TestEqualRows:
     def _in_parts_of_a_few_rows(self, monkeypatch):
         monkeypatch.setattr(checks, "_CHECK_BYTES", 100)
 
-    @pytest.mark.parametrize("row", range(40))
+    @pytest.mark.parametrize("row", [0, 1, 2, 20, 38, 39])
     @pytest.mark.parametrize("sparse", [False, True])
     def test_a_row_that_differs_is_found_wherever_it_is(self, row, sparse):
         X = np.tile([0.0, 1.0, 2.0], (40, 1))

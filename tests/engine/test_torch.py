@@ -459,6 +459,7 @@ def test_beside_a_device_the_host_has_few_threads(device, threads):
         assert blas_threads() == 8
 
 
+@pytest.mark.slow
 def test_importing_manyview_imports_no_torch():
     code = "import sys, manyview; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -400,36 +400,17 @@ class Pending:
 
     The trial shows which views and state the kernels read, and which arrays they leave unchanged.
     So a task gets only what it needs, and unchanged arrays are not copied.
-
-    Attributes
-    ----------
-    rows : slice
-        The samples of the trial, from the first block.
-    views : list of RowView
-        Their rows.
-    before, state : dict
-        Their state before and after the waiting steps.
-    steps : tuple of Step
-        The waiting kernels.
-    views_read : frozenset of int
-        Views that the steps read.
-    names_read : frozenset of str
-        States that the steps read before they replace them.
-    written : frozenset of str
-        States that the steps replace.
-    sums : tuple
-        Sums that the last step returned.
     """
 
-    rows: slice
+    rows: slice  # the samples of the trial, from the first block
     views: list[RowView]
-    before: dict[str, Any] = field(default_factory=dict)
-    state: dict[str, Any] = field(default_factory=dict)
+    before: dict[str, Any] = field(default_factory=dict)  # their state before the steps
+    state: dict[str, Any] = field(default_factory=dict)  # their state after the steps
     steps: tuple[Step, ...] = ()
     views_read: frozenset[int] = frozenset()
-    names_read: frozenset[str] = frozenset()
-    written: frozenset[str] = frozenset()
-    sums: Sums = ()
+    names_read: frozenset[str] = frozenset()  # states that the steps read from before them
+    written: frozenset[str] = frozenset()  # states that the steps replace
+    sums: Sums = ()  # of the last step
 
     def take(self, kernel: Callable[..., Any], args: tuple[Any, ...], *, updates: bool) -> Pending:
         """Return the trial with one more step."""

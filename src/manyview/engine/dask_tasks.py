@@ -103,35 +103,16 @@ class StateArray:
 
 @dataclass(frozen=True)
 class Plan:
-    """What all tasks of a call share.
+    """What all tasks of a call share."""
 
-    Attributes
-    ----------
-    steps : tuple of Step
-        Kernels to run in this order. The sums are those of the last one.
-    n_views : int
-        Number of views of a block.
-    views : tuple of int
-        Views that the kernels read; others are not loaded.
-    names : tuple of (str, int or None)
-        States that the kernels read: None for an array, the length of a list, -1 for no value.
-    factors : tuple of float
-        Factor of each array of these states.
-    written : tuple of StateArray
-        Arrays of the new state.
-    row_bytes : float
-        Size of a row of the widest state: temporaries of the kernels are about as wide.
-    sums_bytes : float
-        Size of what is added over blocks.
-    """
-
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...]  # kernels in their order; the sums are those of the last one
     n_views: int
-    views: tuple[int, ...]
+    views: tuple[int, ...]  # views that the kernels read; others are not loaded
+    # states that the kernels read: None for an array, the length of a list, -1 for no value
     names: tuple[tuple[str, int | None], ...]
-    factors: tuple[float, ...]
-    written: tuple[StateArray, ...]
-    row_bytes: float
+    factors: tuple[float, ...]  # of the arrays of these states
+    written: tuple[StateArray, ...]  # arrays of the new state
+    row_bytes: float  # a row of the widest state; temporaries of the kernels are about as wide
     sums_bytes: float
 
     def __dask_tokenize__(self) -> object:
