@@ -159,11 +159,9 @@ def hot_loop(bench: Bench) -> Iterator[Measurement]:
                 "W by columns": bench.typical(lambda: linear(x, features.T.contiguous())),
             }
             pulls = {"x.T @ M": bench.typical(lambda: x.T @ rows)}
-            usual = arrays._SUMMED_ROWS
             for part in (1024, 4096, 16_384):
-                arrays._SUMMED_ROWS = part
-                pulls[f"by {part}"] = bench.typical(lambda: arrays.product_over_rows(x, rows))
-            arrays._SUMMED_ROWS = usual
+                by_parts = partial(arrays.product_over_rows, x, rows, summed_rows=part)
+                pulls[f"by {part}"] = bench.typical(by_parts)
             seconds = bench.typical(hot)
         bare = min(projects.values()) + min(pulls.values())
         parts = ", ".join(f"{key} {1e3 * value:.2f}" for key, value in (projects | pulls).items())

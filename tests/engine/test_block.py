@@ -1,17 +1,14 @@
-"""Tests of manyview.engine.block: rows of a narrower type, widened some at a time."""
-
 import numpy as np
 import pytest
 
-from manyview.engine import block
-from manyview.engine.block import RowView
+from manyview.engine.block import RowView, widen
 from manyview.engine.scaling import Scaling
 
 
 @pytest.fixture
 def few_at_a_time(monkeypatch):
-    monkeypatch.setattr(block, "_WIDENED_BYTES", 300)
-    monkeypatch.setattr(block, "_WIDENED_ROWS", 1)
+    monkeypatch.setattr(RowView, "widened_bytes", 300)
+    monkeypatch.setattr(RowView, "widened_rows", 1)
 
 
 def rows_of_type(dtype, n=23, width=9):
@@ -62,3 +59,11 @@ def test_no_rows_have_no_products():
     factor = Scaling(3).fold(np.ones((4, 2), dtype=np.float32))
     assert view.project(factor).shape == (0, 2)
     np.testing.assert_array_equal(view.pull(np.ones((0, 2), np.float32)).features, np.zeros((3, 2)))
+
+
+def test_half_precision_is_widened_exactly():
+    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    finite = every[np.isfinite(every)]
+    wide = widen(finite, np.empty(finite.shape, np.float32))
+    np.testing.assert_array_equal(wide, finite.astype(np.float32))
+    np.testing.assert_array_equal(np.signbit(wide), np.signbit(finite))

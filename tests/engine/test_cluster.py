@@ -15,10 +15,11 @@ import scipy.sparse as sp
 from distributed import Client, LocalCluster, wait
 
 from manyview import as_views
-from manyview.engine import dask_tasks as recycled
 from manyview.engine.dask import DaskEngine
 
 from .test_every_engine import assert_same, fitted, made
+
+pytestmark = pytest.mark.slow  # processes
 
 ROWS = 40
 SHORT = {"max_iter": 4, "tol": 0.0, "patience": None}
@@ -59,11 +60,11 @@ def in_the_middle(monkeypatch, act, call):
     calls, acts = [], [act]
     run = DaskEngine._run
 
-    def counted(self, ahead):
-        calls.append(ahead)
+    def counted(self, pending):
+        calls.append(pending)
         if len(calls) == call and acts:
             acts.pop()()
-        return run(self, ahead)
+        return run(self, pending)
 
     monkeypatch.setattr(DaskEngine, "_run", counted)
     return calls
@@ -94,21 +95,6 @@ def test_what_is_persisted_is_used_where_it_is(client):
     assert_same(fitted(there, **SHORT), fitted(views, **SHORT))
 
 
-def test_memory_of_states_serves_again_and_changes_nothing(client):
-    rng = np.random.default_rng(0)
-    groups = np.arange(20_000) % 3
-    views = [rng.normal(size=(20_000, 4)) + 2.0 * rng.normal(size=(3, 4))[groups] for _ in "ab"]
-    options = {**SHORT, "init": groups}
-    there = fitted([da.from_array(X, chunks=(10_000, -1)) for X in views], **options)
-    assert_same(there, fitted(views, **options))
-    del there
-    assert all(kept > 0 for kept in client.run(_kept_by_worker).values())
-
-
-def _kept_by_worker(dask_worker):
-    return recycled._BY_WORKER[dask_worker].kept
-
-
 def test_nothing_is_left_on_the_workers(client):
     views, _ = made()
     model = fitted([chunked(X) for X in views], **SHORT)
@@ -136,14 +122,14 @@ def test_a_lost_worker_does_not_change_the_result(client, monkeypatch):
     assert_same(found, fitted(views, **SHORT))
 
 
-def test_a_lost_scheduler_is_told(client, monkeypatch, tmp_path):
+def test_a_lost_scheduler_raises_and_the_checkpoint_resumes(client, monkeypatch, tmp_path):
     views, _ = made()
     options = SHORT | {"checkpoint": tmp_path / "fit.npz"}
     with processes() as other:
         cluster = other.cluster
         act = partial(cluster.sync, cluster.scheduler.close)
         calls = in_the_middle(monkeypatch, act, 40)
-        with pytest.raises(RuntimeError, match=r"scheduler .* was lost.* checkpoint=PATH"):
+        with pytest.raises(RuntimeError, match="checkpoint="):
             fitted([chunked(X) for X in views], **options)
     # on the cluster that is left the fit goes on from its checkpoint
     calls.clear()

@@ -12,7 +12,7 @@ from manyview import MMC, as_views
 from manyview.engine.block import add_sums
 from manyview.engine.dask import DaskEngine
 from manyview.engine.dask_rows import Recipe
-from manyview.engine.dask_tasks import GraphOfCall, Here, Part, Plan, Step, worked
+from manyview.engine.dask_tasks import GraphOfCall, Here, Part, Plan, Step, run_plan
 
 from .test_every_engine import assert_same, fitted, made
 
@@ -309,7 +309,7 @@ class TestRowsThatBeginAnywhereInMemory:
         )
         part = Part(0, 2000, np.dtype(np.float64))
         given = [self.misaligned(a, order) for a in (x, scale, state)]
-        (total,) = worked(plan, part, [[[given[0], []]]], [given[1]], [given[2]])
+        (total,) = run_plan(plan, part, [[[given[0], []]]], [given[1]], [given[2]])
         np.testing.assert_allclose(total, x.T @ (scale[:, None] * state))
         assert seen[0].start == 0
         assert seen[-1].stop == 2000

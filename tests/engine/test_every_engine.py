@@ -51,9 +51,15 @@ def assert_same(found, expected, *, rtol=1e-6):
 
 @places
 class TestAgreement:
-    @pytest.mark.parametrize("normalize", ["rows", "columns", None])
-    @pytest.mark.parametrize("penalty", ["l21", "frobenius"])
-    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    @pytest.mark.parametrize(
+        ("normalize", "penalty", "indicator"),
+        [
+            ("rows", "l21", "discrete"),
+            ("columns", "frobenius", "orthogonal"),
+            (None, "l21", "orthogonal"),
+            (None, "frobenius", "discrete"),
+        ],
+    )
     def test_whatever_the_options(self, place, normalize, penalty, indicator):
         views, _ = made()
         options = {"normalize": normalize, "penalty": penalty, "indicator": indicator}
@@ -80,7 +86,7 @@ class TestAgreement:
         views, _ = made()
         assert_same(fitted(brought(views, place)), fitted(views))
 
-    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("seed", range(1))
     def test_of_landmarks_embedded_by_a_few_samples(self, place, seed, monkeypatch):
         # most likely none of the first samples is embedded
         settings = GraphSettings(exact_limit=50, n_landmarks=40, embedded_per_landmark=0.5)
@@ -91,8 +97,9 @@ class TestAgreement:
         # eigenvalues of separate clusters are the same, so that which comes first is rounding
         assert adjusted_rand_score(expected.labels_, fetched(found.labels_)) == 1.0
 
-    @pytest.mark.parametrize("sparse", [(True, True), (True, False)])
-    @pytest.mark.parametrize("normalize", ["rows", "columns"])
+    @pytest.mark.parametrize(
+        ("sparse", "normalize"), [((True, True), "rows"), ((True, False), "columns")]
+    )
     def test_of_sparse_and_mixed_views(self, place, sparse, normalize):
         views, _ = made(sparse=sparse)
         options = {"normalize": normalize, "max_iter": 5, "tol": 0.0}
@@ -104,8 +111,9 @@ class TestAgreement:
         assert found.cluster_factors_.dtype == np.float32
         assert adjusted_rand_score(truth, fetched(found.labels_)) == 1.0
 
-    @pytest.mark.parametrize("normalize", ["rows", "columns", None])
-    @pytest.mark.parametrize("dtype", [np.uint8, np.float16, np.float32])
+    @pytest.mark.parametrize(
+        ("normalize", "dtype"), [("rows", np.uint8), ("columns", np.float16), (None, np.float32)]
+    )
     def test_of_narrow_types(self, place, dtype, normalize):
         views, truth = made()
         views = [(20.0 * (X - X.min()) / np.ptp(X)).astype(dtype) for X in views]
@@ -222,7 +230,7 @@ class TestNewSamples:
 
 @places
 class TestInput:
-    @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+    @pytest.mark.parametrize("value", [np.nan, -np.inf])
     def test_what_is_not_finite_is_refused(self, place, value):
         views, _ = made()
         views[1][3, 2] = value

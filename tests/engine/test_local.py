@@ -6,8 +6,7 @@ import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
 
-from manyview.engine import LocalEngine, base, local
-from manyview.engine.block import from_half
+from manyview.engine import LocalEngine, base
 from manyview.views import as_views
 
 
@@ -28,14 +27,14 @@ def explicit(views, normalize):
     return scaled
 
 
-def make(seed, n, sparse, dtype, lacking):
+def make(seed, n, sparse, dtype, missing):
     rng = np.random.default_rng(seed)
     dense = rng.standard_normal((n, 5)).astype(dtype)
     dense[0] = 0
     thin = (rng.standard_normal((n, 7)) * (rng.random((n, 7)) < 0.4) + 0.0).astype(dtype)
     thin[:, 3] = 2.0
     present = None
-    if lacking:
+    if missing:
         present = rng.random((n, 2)) < 0.7
         present[~present.any(axis=1)] = True
         present[:2] = True
@@ -47,14 +46,14 @@ cases = given(
     n=st.integers(3, 40),
     sparse=st.booleans(),
     normalize=st.sampled_from(["rows", "columns", None]),
-    lacking=st.booleans(),
+    missing=st.booleans(),
     threads=st.sampled_from([1, 2]),
 )
 
 
 @pytest.fixture(autouse=True)
 def _short_blocks(monkeypatch):
-    monkeypatch.setattr(local, "_BLOCK_ROWS", (7, 7))
+    monkeypatch.setattr(LocalEngine, "block_rows", (7, 7))
 
 
 def project(engine, v, W):
@@ -69,8 +68,8 @@ def pull(engine, v, M):
 
 
 @cases
-def test_products_are_those_of_the_scaled_views(seed, n, sparse, normalize, lacking, threads):
-    views, rng = make(seed, n, sparse, np.float64, lacking)
+def test_products_are_those_of_the_scaled_views(seed, n, sparse, normalize, missing, threads):
+    views, rng = make(seed, n, sparse, np.float64, missing)
     engine = LocalEngine(views, normalize=normalize, n_threads=threads)
     with engine.running():
         for v, Z in enumerate(explicit(views, normalize)):
@@ -83,8 +82,8 @@ def test_products_are_those_of_the_scaled_views(seed, n, sparse, normalize, lack
 
 
 @cases
-def test_features_that_left_are_as_rows_of_zeros(seed, n, sparse, normalize, lacking, threads):
-    views, rng = make(seed, n, sparse, np.float64, lacking)
+def test_inactive_features_act_as_rows_of_zeros(seed, n, sparse, normalize, missing, threads):
+    views, rng = make(seed, n, sparse, np.float64, missing)
     engine = LocalEngine(views, normalize=normalize, n_threads=threads)
     v, active = 1, np.array([0, 2, 5])
     Z = explicit(views, normalize)[v]
@@ -122,7 +121,7 @@ def test_raw_data_are_not_copied():
         assert np.shares_memory(block.views[1].x.data, Y.data)
 
 
-def test_nor_are_they_where_all_samples_are_taken():
+def test_taking_all_samples_copies_nothing():
     X = np.random.default_rng(0).standard_normal((30, 4))
     engine = LocalEngine(as_views([X]), normalize="rows")
     assert engine.take(np.arange(30))[0].x is X
@@ -242,21 +241,14 @@ def test_restricted_size():
 def test_moments_are_of_all_features():
     engine = LocalEngine(as_views([np.eye(6)]), normalize=None)
     engine.restrict(0, np.array([1, 3]))
-    with pytest.raises(RuntimeError, match="after features were left out"):
+    with pytest.raises(RuntimeError, match="restricted"):
         _ = engine.moments
 
 
-def test_half_precision_is_widened_exactly():
-    every = np.arange(2**16, dtype=np.uint16).view(np.float16)
-    finite = every[np.isfinite(every)]
-    np.testing.assert_array_equal(from_half(finite), finite.astype(np.float32))
-    np.testing.assert_array_equal(np.signbit(from_half(finite)), np.signbit(finite))
-
-
 @pytest.mark.parametrize("n", [1, 2, 7, 8, 14, 15, 27, 28, 29, 70, 1001])
-def test_blocks_are_of_a_size_and_can_be_shared(monkeypatch, n):
-    monkeypatch.setattr(local, "_BLOCK_ROWS", (7, 7))
-    blocks = local._row_slices(as_views([np.zeros((n, 3))], warn=False))
+def test_blocks_are_of_nearly_equal_size_and_can_be_shared(n):
+    views = as_views([np.zeros((n, 3))], warn=False)
+    blocks = [block.rows for block in LocalEngine(views, normalize=None).blocks]
     sizes = [block.stop - block.start for block in blocks]
     assert [block.start for block in blocks] == [0, *np.cumsum(sizes)[:-1]]
     assert sum(sizes) == n
@@ -264,7 +256,7 @@ def test_blocks_are_of_a_size_and_can_be_shared(monkeypatch, n):
     assert len(blocks) == 1 + (n > 7) if n <= 14 else len(blocks) % 4 == 0
 
 
-def test_blocks_are_no_more_than_the_samples(monkeypatch):
-    monkeypatch.setattr(local, "_MOST_BYTES", 1)
-    views = as_views([np.zeros((3, 2))], warn=False)
-    assert local._row_slices(views) == [slice(0, 1), slice(1, 2), slice(2, 3)]
+def test_there_are_no_more_blocks_than_samples(monkeypatch):
+    monkeypatch.setattr(LocalEngine, "most_bytes", 1)
+    engine = LocalEngine(as_views([np.zeros((3, 2))], warn=False), normalize=None)
+    assert [block.rows for block in engine.blocks] == [slice(0, 1), slice(1, 2), slice(2, 3)]

@@ -9,7 +9,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from manyview import MMC, as_views
 from manyview.datasets import make_views
-from manyview.engine import Block, LocalEngine, RowView, local
+from manyview.engine import Block, LocalEngine, RowView
 from manyview.engine.arrays import (
     as_dtype,
     is_sparse,
@@ -29,7 +29,7 @@ strict = pytest.importorskip("array_api_strict")
 
 @pytest.fixture(autouse=True)
 def _version(monkeypatch):
-    monkeypatch.setattr(local, "_BLOCK_ROWS", (40, 40))
+    monkeypatch.setattr(LocalEngine, "block_rows", (40, 40))
     with strict.ArrayAPIStrictFlags(api_version="2024.12"):
         yield
 
@@ -49,27 +49,11 @@ class StrictEngine(LocalEngine):
         if scalings is None and options["normalize"] == "columns":
             self.scalings = [self.standardising(v) for v in range(len(views))]
 
-    def sum(self, kernel, *args):
-        return super().sum(kernel, *placed(args))
-
-    def update(self, kernel, *args):
-        return super().update(kernel, *placed(args))
+    def _placed(self, value):
+        return placed(value)
 
     def asarray(self, values):
         return placed(values)
-
-    def restrict(self, v, active):
-        for block, whole in zip(self.blocks, self._whole, strict=True):
-            block.views[v] = whole[v] if active is None else whole[v].restrict(active)
-        self.scalings[v] = self.scalings[v].restrict(active)
-
-    def scatter(self, name, values):
-        super().scatter(name, np.asarray(values))
-        for block in self.blocks:
-            block.state[name] = placed(block.state[name])
-
-    def gather(self, name):
-        return strict.concat([block.state[name] for block in self.blocks], axis=0)
 
     def take(self, samples):
         taken = super().take(samples) if self.blocks[0].views[0].scale is None else None
@@ -148,7 +132,7 @@ class TestFit:
         monkeypatch.setattr(MMC, "_graph_settings", settings)
         assert_same(strictly(made(), order=order), fitted(made(), order=order))
 
-    @pytest.mark.parametrize("seed", range(3))
+    @pytest.mark.parametrize("seed", range(1))
     def test_by_landmarks_embedded_by_a_few_samples(self, strictly, monkeypatch, seed):
         # so few that no sample of some blocks is embedded
         settings = GraphSettings(

@@ -22,7 +22,7 @@ from .places import PLACES, fetched
 
 torch = pytest.importorskip("torch")
 engine_torch = pytest.importorskip("manyview.engine.torch")
-TorchEngine = engine_torch.TorchEngine
+TorchEngine, SparseRows = engine_torch.TorchEngine, engine_torch.SparseRows
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta")
 
@@ -68,9 +68,7 @@ def operator(engine, v, W, M):
 
 @pytest.fixture
 def _short_blocks(monkeypatch):
-    monkeypatch.setattr(engine_torch, "_TEMPORARY_BYTES", {"cpu": 1})
-    monkeypatch.setattr(engine_torch, "_PIECE_BYTES", {"cpu": 1})
-    monkeypatch.setattr(TorchEngine, "_rows_within", lambda self, size, widths: 7)
+    monkeypatch.setattr(TorchEngine, "block_rows", (7, 7))
 
 
 @pytest.mark.usefixtures("_short_blocks")
@@ -80,16 +78,16 @@ class TestProducts:
         n=st.integers(3, 40),
         sparse=st.booleans(),
         normalize=st.sampled_from(["rows", "columns", None]),
-        lacking=st.booleans(),
+        missing=st.booleans(),
         left=st.booleans(),
     )
-    def test_those_of_numpy(self, seed, n, sparse, normalize, lacking, left):
+    def test_those_of_numpy(self, seed, n, sparse, normalize, missing, left):
         rng = np.random.default_rng(seed)
         X = rng.standard_normal((n, 5))
         X[0] = 0
         Y = thin(seed, (n, 7))
         present = None
-        if lacking:
+        if missing:
             present = rng.random((n, 2)) < 0.7
             present[~present.any(axis=1)] = True
         views = [X, Y if sparse else Y.toarray()]
@@ -154,14 +152,13 @@ class TestProducts:
 
 
 def test_a_product_cut_into_parts_is_the_product(monkeypatch):
-    monkeypatch.setattr(arrays, "_SUMMED_ROWS", 8)
     monkeypatch.setattr(arrays, "in_memory", lambda array: False)  # as if on a device
     x, rows = torch.randn(30, 5, dtype=torch.float64), torch.randn(30, 3, dtype=torch.float64)
     for n in (30, 24, 15):
-        found = arrays.product_over_rows(x[:n], rows[:n])
+        found = arrays.product_over_rows(x[:n], rows[:n], 8)
         torch.testing.assert_close(found, x[:n].T @ rows[:n])
     wide = torch.randn(30, 9, dtype=torch.float64)[:, 2:7]
-    torch.testing.assert_close(arrays.product_over_rows(wide, rows), wide.T @ rows)
+    torch.testing.assert_close(arrays.product_over_rows(wide, rows, 8), wide.T @ rows)
 
 
 def test_dense_tensors_are_not_copied():
@@ -172,11 +169,10 @@ def test_dense_tensors_are_not_copied():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int16])
-def test_norms_of_narrow_rows_are_found_some_at_a_time(dtype, monkeypatch):
-    monkeypatch.setattr(engine_torch, "_PIECE_BYTES", {"cpu": 80_000})
+def test_norms_of_narrow_rows_are_found_some_at_a_time(dtype):
     X = (100 * torch.randn(5000, 100)).to(dtype)
     with torch.profiler.profile(profile_memory=True, acc_events=True) as profile:
-        norms = engine_torch.row_norms(X)
+        norms = engine_torch.row_norms(X, 80_000)
     torch.testing.assert_close(norms, X.double().norm(dim=1))
     largest = max(event.self_cpu_memory_usage for event in profile.events())
     assert largest <= 2 * 80_000
@@ -432,7 +428,7 @@ class TestWhatTravels:
         views, _ = made()
         options = {"max_iter": 4, "tol": 0.0, "patience": None, "init": "random"}
         _, once = self.count(monkeypatch, tensors(views, torch.float32), **options)
-        monkeypatch.setattr(TorchEngine, "_rows_within", lambda self, size, widths: 7)
+        monkeypatch.setattr(TorchEngine, "block_rows", (7, 7))
         _, often = self.count(monkeypatch, tensors(views, torch.float32), **options)
         assert len(once) == len(often)
 
@@ -463,53 +459,43 @@ def test_beside_a_device_the_host_has_few_threads(device, threads):
         assert blas_threads() == 8
 
 
+@pytest.mark.slow
 def test_importing_manyview_imports_no_torch():
     code = "import sys, manyview; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-torch_sparse_rows = pytest.importorskip("torch")
-SparseRows = pytest.importorskip("manyview.engine.torch").SparseRows
-
-
-def thin_sparse_rows(n=60, seed=0):
-    rng = np.random.default_rng(seed)
-    return sp.csr_array(rng.standard_normal((n, 9)) * (rng.random((n, 9)) < 0.4))
-
-
 def rows():
-    return SparseRows.from_scipy(thin_sparse_rows(), torch_sparse_rows.device("cpu"))
+    return SparseRows.from_scipy(thin(), torch.device("cpu"))
 
 
 def test_there_and_back():
-    assert (rows().to_scipy() != thin_sparse_rows()).nnz == 0
-    np.testing.assert_array_equal(rows().toarray().numpy(), thin_sparse_rows().toarray())
+    assert (rows().to_scipy() != thin()).nnz == 0
+    np.testing.assert_array_equal(rows().toarray().numpy(), thin().toarray())
 
 
 def test_products():
-    X, other = thin_sparse_rows().toarray(), thin_sparse_rows(20, seed=1)
+    X, other = thin().toarray(), thin(1, (20, 9))
     right = np.random.default_rng(0).standard_normal((60, 3))
-    np.testing.assert_allclose(
-        (rows().T @ torch_sparse_rows.from_numpy(right)).numpy(), X.T @ right
-    )
-    there = SparseRows.from_scipy(other, torch_sparse_rows.device("cpu"))
+    np.testing.assert_allclose((rows().T @ torch.from_numpy(right)).numpy(), X.T @ right)
+    there = SparseRows.from_scipy(other, torch.device("cpu"))
     np.testing.assert_allclose((rows() @ there.T).numpy(), X @ other.toarray().T)
 
 
 def test_products_of_two_are_made_some_rows_at_a_time(monkeypatch):
-    monkeypatch.setattr("manyview.engine.torch._DENSE_ENTRIES", 30)
-    X = thin_sparse_rows().toarray()
+    monkeypatch.setattr(SparseRows, "dense_entries", 30)
+    X = thin().toarray()
     np.testing.assert_allclose((rows() @ rows().T).numpy(), X @ X.T)
 
 
 def test_parts():
-    X, places = thin_sparse_rows().toarray(), np.array([5, 0, 5])
-    taken = rows().take(torch_sparse_rows.from_numpy(places))
+    X, places = thin().toarray(), np.array([5, 0, 5])
+    taken = rows().take(torch.from_numpy(places))
     np.testing.assert_array_equal(taken.toarray().numpy(), X[places])
     np.testing.assert_array_equal(rows()[slice(4, 9)].toarray().numpy(), X[4:9])
 
 
 def test_an_empty_row_and_no_entries():
-    empty = SparseRows.from_scipy(sp.csr_array((3, 4)), torch_sparse_rows.device("cpu"))
-    assert not (empty @ torch_sparse_rows.ones(4, 2, dtype=torch_sparse_rows.float64)).any()
-    assert not (empty.T @ torch_sparse_rows.ones(3, 2, dtype=torch_sparse_rows.float64)).any()
+    empty = SparseRows.from_scipy(sp.csr_array((3, 4)), torch.device("cpu"))
+    assert not (empty @ torch.ones(4, 2, dtype=torch.float64)).any()
+    assert not (empty.T @ torch.ones(3, 2, dtype=torch.float64)).any()

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from sklearn.datasets import load_digits
 
 from manyview import as_views
-from manyview.engine import LocalEngine, engine_for, local
+from manyview.engine import LocalEngine, engine_for
 from manyview.graph import neighbours
 from manyview.graph.affinity import halfway_widths
 from manyview.graph.neighbours import (
@@ -92,7 +92,7 @@ class TestNeighbours:
         views = made(sparse=sparse)
         whole = graph_of(engine_of(views, normalize))
         monkeypatch.setattr(LocalEngine, "chunk", 7)
-        monkeypatch.setattr("manyview.engine.local._BLOCK_ROWS", (11, 11))
+        monkeypatch.setattr(LocalEngine, "block_rows", (11, 11))
         parts = graph_of(engine_of(views, normalize))
         assert abs(whole - parts).max() < 1e-12
 
@@ -115,7 +115,7 @@ def test_equal_numbers_of_neighbours_give_one_graph():
 
 @pytest.mark.parametrize("count", [50, 150])
 def test_ties_are_broken_at_random(count, monkeypatch):
-    monkeypatch.setattr(local, "_BLOCK_ROWS", (200, 200))
+    monkeypatch.setattr(LocalEngine, "block_rows", (200, 200))
     engine = engine_of([np.eye(800)] * 2)  # all samples are equally far
     widths = [np.ones(800)] * 2
     find_nearest(engine, landmark_search(engine, engine.take(np.arange(800)), count, widths))

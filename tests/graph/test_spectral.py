@@ -246,7 +246,7 @@ class TestEmbeddingByAFewSamples:
 
     def test_does_not_depend_on_the_blocks(self, monkeypatch):
         whole = self.embedded()
-        monkeypatch.setattr("manyview.engine.local._BLOCK_ROWS", (7, 7))
+        monkeypatch.setattr(LocalEngine, "block_rows", (7, 7))
         np.testing.assert_allclose(self.embedded(), whole, atol=1e-10)
 
 

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyview.engine import LocalEngine, local
+from manyview.engine import LocalEngine
 from manyview.mmc.objective import Factors, Moments, interaction
 from manyview.views import as_views
 
@@ -61,7 +61,7 @@ class Case:
 
 @pytest.fixture(autouse=True)
 def _short_blocks(monkeypatch):
-    monkeypatch.setattr(local, "_BLOCK_ROWS", (10, 10))
+    monkeypatch.setattr(LocalEngine, "block_rows", (10, 10))
 
 
 @pytest.fixture(scope="session")

@@ -11,7 +11,7 @@ from scipy.sparse.linalg import eigsh
 from sklearn.metrics import adjusted_rand_score
 
 from manyview import MMC, as_views
-from manyview.engine import local
+from manyview.engine import LocalEngine
 from manyview.graph.settings import GraphSettings
 
 from .estimators import blobs, fitted
@@ -126,7 +126,7 @@ class TestInvariance:
         views, _ = blobs(spread=2.0)
         labels = []
         for rows in (7, 1000):
-            monkeypatch.setattr(local, "_BLOCK_ROWS", (rows, rows))
+            monkeypatch.setattr(LocalEngine, "block_rows", (rows, rows))
             labels.append(fitted(views, init=init).labels_)
         np.testing.assert_array_equal(*labels)
 

@@ -1,7 +1,7 @@
-"""Where the rows live. Two verbs: sum a kernel over row blocks, update their state with one."""
+"""Engines: blocks of rows in memory, on a GPU or on a Dask cluster."""
 
 from manyview.engine.base import Engine, engine_for
-from manyview.engine.block import Block, RowView, Sums, Update
+from manyview.engine.block import Block, RowView, State, Sums, Update
 from manyview.engine.local import LocalEngine
 from manyview.engine.scaling import Scaling
 from manyview.linalg.threads import blas_threads
@@ -12,6 +12,7 @@ __all__ = [
     "LocalEngine",
     "RowView",
     "Scaling",
+    "State",
     "Sums",
     "Update",
     "blas_threads",

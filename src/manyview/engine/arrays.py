@@ -1,4 +1,8 @@
-"""Array helpers that work on NumPy, SciPy sparse and torch arrays."""
+"""Array helpers for NumPy, SciPy sparse and torch arrays.
+
+What the array API standard offers is taken from there. The functions here are those that the
+standard lacks, or that a library does much faster in its own way.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ import array_api_compat
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from array_api_compat import array_namespace, is_torch_array
+from array_api_compat import is_torch_array
 
 __all__ = [
     "Array",
@@ -32,13 +36,9 @@ __all__ = [
     "with_rows_at",
 ]
 
-
 Array: TypeAlias = Any
 
-# A product that sums over very many rows and leaves few numbers keeps a device busy only if it
-# is cut into parts that are summed side by side. Measured by benchmarks/gpu.py.
-_SUMMED_ROWS = 4096
-_GROUP = 8  # entries of a row of which the largest is looked at first
+_GROUP = 8  # entries of a row that `_few_largest` compares by their maximum
 
 
 def namespace(*arrays: Array) -> Any:
@@ -47,51 +47,47 @@ def namespace(*arrays: Array) -> Any:
 
 
 def is_sparse(array: Array) -> bool:
-    """Return whether the rows of a block are sparse: in CSR form, wherever they are."""
+    """Return whether rows are in CSR form, of SciPy or on a device."""
     return hasattr(array, "indptr")
 
 
+def in_memory(array: Array) -> bool:
+    """Return whether NumPy can read an array without a copy."""
+    if is_torch_array(array):
+        return bool(array.device.type == "cpu")
+    return isinstance(array, np.ndarray)
+
+
 def as_dtype(array: Array, dtype: np.dtype[Any] | type[np.generic]) -> Array:
-    """Return an array in a type that NumPy names, itself where it has that type already."""
+    """Return an array in a NumPy type, without a copy if it has that type."""
     xp = namespace(array)
     return xp.astype(array, getattr(xp, np.dtype(dtype).name), copy=False)
 
 
 def as_dtype_of(array: Array, other: Array) -> Array:
-    """Return an array in the type of another of its namespace."""
+    """Return an array in the type of another one of its namespace."""
     return namespace(array).astype(array, other.dtype, copy=False)
 
 
 def placed_like(values: npt.NDArray[Any], array: Array) -> Array:
-    """Return NumPy values as an array of the namespace, and on the device, of another."""
+    """Return NumPy values in the namespace and on the device of another array."""
     if isinstance(array, np.ndarray):
         return values
-    if array_api_compat.is_torch_array(array):
-        return _as_tensor(values, array.device)
+    if is_torch_array(array):
+        import torch
+
+        # tensors need writable memory and positive strides; a blocking copy would wait for all
+        # earlier work of the device
+        values = np.require(values, requirements=["C", "W"])
+        return torch.from_numpy(values).to(array.device, non_blocking=True)
     return namespace(array).asarray(values, device=array_api_compat.device(array))
 
 
-def _as_tensor(values: npt.NDArray[Any], device: Any) -> Array:
-    import torch
-
-    # not writable, or with steps backwards, there are no tensors; what waits for the device to
-    # take values over would wait for all work before
-    values = np.require(values, requirements=["C", "W"])
-    return torch.from_numpy(values).to(device, non_blocking=True)
-
-
-def in_memory(array: Array) -> bool:
-    """Return whether NumPy can look at an array without a copy."""
-    if array_api_compat.is_torch_array(array):
-        return bool(array.device.type == "cpu")
-    return isinstance(array, np.ndarray)
-
-
 def to_numpy(array: Array) -> npt.NDArray[Any]:
-    """Return an array of any namespace as one of NumPy, copied from its device if need be."""
+    """Return an array of any namespace as a NumPy array."""
     if isinstance(array, np.ndarray):
         return array
-    if array_api_compat.is_torch_array(array):
+    if is_torch_array(array):
         return np.asarray(array.detach().cpu().numpy())
     if hasattr(array, "__dlpack__"):
         return np.from_dlpack(array)
@@ -99,23 +95,23 @@ def to_numpy(array: Array) -> npt.NDArray[Any]:
 
 
 def largest(rows: Array, count: int) -> Array:
-    """Return where the largest entries of each row stand, the largest first; none may be NaN."""
+    """Return the columns of the largest entries of each row, largest first; no entry is NaN."""
     if isinstance(rows, np.ndarray):
         if 4 * count <= rows.shape[1] // _GROUP:
             return _few_largest(rows, count)
         top = np.argpartition(rows, rows.shape[1] - count, axis=1)[:, -count:]
         ranks = np.argsort(-np.take_along_axis(rows, top, axis=1), axis=1, kind="stable")
         return np.take_along_axis(top, ranks, axis=1).astype(np.int32)
-    if array_api_compat.is_torch_array(rows):
+    if is_torch_array(rows):
         return rows.topk(count, dim=1).indices
     return namespace(rows).argsort(rows, axis=1, descending=True)[:, :count]
 
 
 def _few_largest(rows: npt.NDArray[Any], count: int) -> npt.NDArray[np.int32]:
-    """Return where the few largest entries of each row stand, without a look at the order of most.
+    """Return the columns of a few largest entries of each row.
 
-    With entries in groups, an entry below the `count`-th largest of the groups' largest has as
-    many above it. What is left is little more than what is asked for, and is sorted.
+    Columns are put into groups. An entry below the `count`-th largest group maximum cannot be
+    among the `count` largest; the few entries that remain are sorted.
     """
     n, width = rows.shape
     groups = width // _GROUP
@@ -129,24 +125,28 @@ def _few_largest(rows: npt.NDArray[Any], count: int) -> npt.NDArray[np.int32]:
 
 
 def picked(rows: Array, columns: Array) -> Array:
-    """Return the entry of each row that stands in a column of its own."""
+    """Return one entry of each row, given its column."""
     return namespace(rows).take_along_axis(rows, columns[:, None], axis=1)[:, 0]
 
 
-def product_over_rows(left: Array, right: Array) -> Array:
-    """Return ``left' right``, where the rows that are summed over may be very many."""
-    parts = left.shape[0] // _SUMMED_ROWS
-    if in_memory(left) or is_sparse(left) or not array_api_compat.is_torch_array(left) or parts < 2:
+def product_over_rows(left: Array, right: Array, summed_rows: int = 4096) -> Array:
+    """Return ``left' right`` for matrices with very many rows.
+
+    Such a product leaves few numbers. It keeps a GPU busy only if it is cut into parts of
+    `summed_rows` rows that are computed in parallel; benchmarks/gpu.py measures their size.
+    """
+    parts = left.shape[0] // summed_rows
+    if in_memory(left) or is_sparse(left) or not is_torch_array(left) or parts < 2:
         return left.T @ right
-    end = parts * _SUMMED_ROWS
+    end = parts * summed_rows
     cut_left, cut_right = (side[:end].unflatten(0, (parts, -1)) for side in (left, right))
     total = (cut_left.mT @ cut_right).sum(dim=0)
     return total.addmm_(left[end:].T, right[end:]) if end < left.shape[0] else total
 
 
 def scattered(columns: Array, values: Array, width: int) -> Array:
-    """Return rows of zeros, `width` wide, with the same values in columns of each row's own."""
-    if array_api_compat.is_torch_array(columns):
+    """Return rows of zeros with the same values in every row, each row at its own columns."""
+    if is_torch_array(columns):
         rows = values.new_zeros((columns.shape[0], width))
         return rows.scatter_(1, columns, values.expand(columns.shape[0], -1))
     xp = namespace(columns)
@@ -155,25 +155,11 @@ def scattered(columns: Array, values: Array, width: int) -> Array:
 
 
 def weighted_sums(places: Array, weights: Array, rows: Array) -> Array:
-    """Return for each line of places the sum of the rows there, with the same weights for all.
-
-    Parameters
-    ----------
-    places : array of shape (n, count)
-        Numbers of rows.
-    weights : array of shape (count,)
-        Of the first, second, ... row of each line.
-    rows : array of shape (m, width)
-        What is summed.
-
-    Returns
-    -------
-    array of shape (n, width)
-    """
-    if array_api_compat.is_torch_array(places):
+    """Return ``sum_c weights[c] * rows[places[n, c]]`` for each n."""
+    if is_torch_array(places):
         from torch.nn.functional import embedding_bag
 
-        # the rows themselves, side by side, would take `count` times as much as the sums
+        # rows[places] would take as many times the memory as there are weights
         each = as_dtype_of(weights, rows).expand(places.shape).contiguous()
         return embedding_bag(places, rows, per_sample_weights=each, mode="sum")
     xp = namespace(places)
@@ -183,9 +169,9 @@ def weighted_sums(places: Array, weights: Array, rows: Array) -> Array:
 
 
 def with_rows_at(places: Array, rows: Array, count: int) -> Array:
-    """Return `count` rows of zeros but for given rows in places of their own."""
+    """Return `count` rows of zeros with the given rows at the given places."""
     xp, device = namespace(rows), array_api_compat.device(rows)
-    if isinstance(rows, np.ndarray) or array_api_compat.is_torch_array(rows):
+    if isinstance(rows, np.ndarray) or is_torch_array(rows):
         full = xp.zeros((count, *rows.shape[1:]), dtype=rows.dtype, device=device)
         full[places] = rows
         return full
@@ -193,8 +179,12 @@ def with_rows_at(places: Array, rows: Array, count: int) -> Array:
     return as_dtype_of(here, rows) @ rows
 
 
+# Sparse rows are SciPy CSR arrays, or `manyview.engine.torch.SparseRows` with methods of the
+# same names.
+
+
 def rows_of_entries(x: Any) -> Array:
-    """Return the row of each entry."""
+    """Return the row of each entry of sparse rows."""
     if not sp.issparse(x):
         return x.rows_of_entries
     return np.repeat(np.arange(x.shape[0]), np.diff(x.indptr))
@@ -235,11 +225,11 @@ def column_sums(x: Any, values: Array) -> Array:
 
 
 def uniform_of_rows(rows: Array, seed: int) -> Array:
-    """Return a number in [0, 1) for each row, which depends on the row and the seed only.
+    """Return a number in [0, 1) for each row that depends on the row's number and the seed only.
 
-    However rows are put into blocks, each gets the same number: the finaliser of SplitMix64 on
-    the row's place in a sequence whose start the seed decides. Rows are unsigned integers of 64
-    bits, or signed ones as a tensor.
+    The partition into blocks does not matter: the finaliser of SplitMix64 is applied to each
+    row's place in a sequence that the seed selects. Row numbers are unsigned 64-bit integers, or
+    signed ones as a tensor.
 
     Examples
     --------
@@ -249,26 +239,26 @@ def uniform_of_rows(rows: Array, seed: int) -> Array:
     True
     """
     start = int(np.random.SeedSequence(seed).generate_state(1, np.uint64)[0])
-    xp = array_namespace(rows)
     with np.errstate(over="ignore"):
         x = rows * _constant(0x9E3779B97F4A7C15, rows) + _constant(start, rows)
         x = (x ^ _shifted(x, 30)) * _constant(0xBF58476D1CE4E5B9, rows)
         x = (x ^ _shifted(x, 27)) * _constant(0x94D049BB133111EB, rows)
     x = x ^ _shifted(x, 31)
+    xp = namespace(rows)
     return xp.astype(_shifted(x, 11), xp.float64) * 2.0**-53
 
 
 def _constant(value: int, like: Array) -> Array:
-    """Return 64 bits as the type of an array takes them; of tensors, signed."""
+    """Return 64 bits in the type of an array; tensors are signed."""
     if is_torch_array(like):
         return value - 2**64 if value >= 2**63 else value
     if isinstance(like, np.ndarray):
         return np.uint64(value)
-    return array_namespace(like).asarray(value, dtype=like.dtype)
+    return namespace(like).asarray(value, dtype=like.dtype)
 
 
 def _shifted(x: Array, bits: int) -> Array:
-    """Return bits shifted to the right, with zeros from the left."""
+    """Return x shifted to the right, with zeros from the left."""
     shifted = x >> _constant(bits, x)
-    # signed integers are filled with their sign
+    # a shift of signed integers repeats the sign bit
     return shifted & (2 ** (64 - bits) - 1) if is_torch_array(x) else shifted

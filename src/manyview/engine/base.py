@@ -1,4 +1,8 @@
-"""The engine interface, and the choice of an engine for given views."""
+"""The engine interface, and the choice of an engine for given views.
+
+An engine keeps the samples as blocks of rows, wherever they are. It has two main verbs: sum a
+kernel over the blocks, and update the state of the blocks with a kernel.
+"""
 
 from __future__ import annotations
 
@@ -30,13 +34,50 @@ from manyview.views.checks import ROUNDING_OF_MEAN
 
 __all__ = ["Engine", "engine_for"]
 
-
 S = TypeVar("S")
 T = TypeVar("T")
 
 
+def engine_for(
+    views: Views,
+    *,
+    normalize: str | None,
+    n_threads: int = 1,
+    scalings: list[Scaling] | None = None,
+) -> Engine:
+    """Return the engine that works on views where they are.
+
+    Parameters
+    ----------
+    views : Views
+        Checked views: NumPy and SciPy arrays, torch tensors, or Dask arrays.
+    normalize : {"rows", "columns"} or None
+        Unit rows, standardised columns, or neither.
+    n_threads : int
+        Threads over blocks in this process.
+    scalings : list of Scaling, optional
+        Column scalings of an earlier fit, for out-of-sample prediction.
+
+    Returns
+    -------
+    Engine
+    """
+    options: dict[str, Any] = {"normalize": normalize, "scalings": scalings}
+    if views.place == "torch":
+        from manyview.engine.torch import TorchEngine
+
+        return TorchEngine(views, **options)
+    if views.place == "dask":
+        from manyview.engine.dask import DaskEngine
+
+        return DaskEngine(views, **options)
+    from manyview.engine.local import LocalEngine
+
+    return LocalEngine(views, n_threads=n_threads, **options)
+
+
 class Engine(ABC):
-    """Blocks of rows, wherever they live.
+    """Blocks of rows, wherever they are.
 
     Attributes
     ----------
@@ -44,7 +85,7 @@ class Engine(ABC):
     dtype : dtype
         Precision of all state and factors.
     scalings : list of Scaling
-        One a view.
+        One for each view.
     chunk : int
         Rows of a block that are compared with landmarks at a time.
     """
@@ -56,7 +97,7 @@ class Engine(ABC):
 
     @abstractmethod
     def running(self) -> AbstractContextManager[None]:
-        """Hold what the work needs, such as threads, while it runs."""
+        """Hold resources of a fit, such as threads."""
 
     @abstractmethod
     def sum(self, kernel: Callable[..., Sums], *args: Any) -> Sums:
@@ -64,17 +105,17 @@ class Engine(ABC):
 
     @abstractmethod
     def update(self, kernel: Callable[..., Update], *args: Any) -> Sums:
-        """Put the state that ``kernel(block, *args)`` returns into each block; sum the rest.
+        """Store the state that ``kernel(block, *args)`` returns in each block; sum the rest.
 
-        Nothing changes before all blocks are done, so that an interrupt leaves them as they were.
+        Nothing changes before all blocks are done, so an interrupt leaves the old state.
         """
 
     @abstractmethod
     def restrict(self, v: int, active: npt.NDArray[np.intp] | None) -> None:
-        """Let the blocks hold only some features of view `v`; None brings all of them back."""
+        """Let the blocks hold only some features of view `v`; None restores all of them."""
 
     def unrestrict(self) -> None:
-        """Bring back all features of all views."""
+        """Restore all features of all views."""
         for v in range(len(self.scalings)):
             self.restrict(v, None)
 
@@ -88,58 +129,57 @@ class Engine(ABC):
 
     @abstractmethod
     def gather(self, name: str) -> Array:
-        """Return a state of all blocks as one array, where the samples are."""
+        """Return a state of all blocks as one array, on the device of the samples."""
 
     @abstractmethod
     def take(self, samples: npt.NDArray[np.intp]) -> list[RowView]:
-        """Return some samples' rows of every view, in this process."""
+        """Return the rows of some samples in every view, in this process."""
 
     @abstractmethod
     def take_state(self, name: str, samples: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
-        """Return some samples' rows of a state, in this process."""
+        """Return a state of some samples, in this process."""
 
     @abstractmethod
     def snapshot(self, *names: str) -> list[dict[str, Any]]:
-        """Return some of the blocks' state, to be put back by :meth:`restore`.
+        """Return some of the blocks' state, for :meth:`restore`.
 
-        Kernels replace arrays and do not write into them, so that nothing is copied.
+        Nothing is copied, because kernels replace arrays and do not write into them.
         """
 
     @abstractmethod
     def restore(self, snapshot: list[dict[str, Any]]) -> None:
-        """Put back the state of a snapshot."""
+        """Restore the state of a snapshot."""
 
     def side_by_side(self, function: Callable[[S], T], items: Sequence[S]) -> list[T]:
-        """Return what `function` makes of each item, with the threads that are at hand here.
+        """Return ``function(item)`` for each item, computed by the threads of the engine.
 
-        For work of this process between passes over the blocks. `function` must not ask for a pass
-        itself: it would wait for the threads that it holds.
+        `function` must not call the engine: it would wait for a thread that it holds.
         """
         return list(map(function, items))
 
     def rescale(self, name: str, factors: Sequence[float]) -> None:
         """Multiply each array of a state that is a list by a number.
 
-        It may be written into the arrays: snapshots of that state do not outlive it.
+        Arrays may be changed in place, so snapshots of that state are no longer valid.
         """
         self.update(_rescale_kernel, name, factors)
 
     def asarray(self, values: npt.NDArray[Any]) -> Array:
-        """Return NumPy values where arithmetic on factors is done: here, or on a device."""
+        """Return NumPy values on the device where factors are computed."""
         return values
 
     def forget(self, *names: str) -> None:
-        """Drop some of the blocks' state."""
+        """Delete some of the blocks' state."""
         self.update(_forget_kernel, names)
 
     @cached_property
     def moments(self) -> list[tuple[Matrix, Matrix]]:
         """Mean and mean square of every column of each scaled view, bias last.
 
-        Found on first use, which has to come before features are left out.
+        They are computed on first use, which must precede :meth:`restrict`.
         """
         if any(scaling.active is not None for scaling in self.scalings):
-            raise RuntimeError("moments of columns were asked for after features were left out")
+            raise RuntimeError("moments must be computed before features are restricted")
         return [self._column_moments(v) for v in range(len(self.scalings))]
 
     def _column_moments(self, v: int) -> tuple[Matrix, Matrix]:
@@ -151,7 +191,7 @@ class Engine(ABC):
         return mean, np.append(squares / self.n_samples, 1.0)
 
     def _found_scalings(self, widths: list[int], normalize: str | None) -> list[Scaling]:
-        """Return the scaling of each view's columns that the samples at hand ask for."""
+        """Return the column scaling of each view that the samples imply."""
         if normalize == "columns":
             return [self.standardising(v) for v in range(len(widths))]
         return [Scaling(width) for width in widths]
@@ -169,32 +209,24 @@ class Engine(ABC):
 
 
 def _rescale_kernel(block: Block, name: str, factors: Sequence[float]) -> Update:
-    return {name: [x * times for x, times in zip(block.state[name], factors, strict=True)]}, ()
+    return {name: [x * f for x, f in zip(block.state[name], factors, strict=True)]}, ()
 
 
 def _forget_kernel(block: Block, names: tuple[str, ...]) -> Update:
     return dict.fromkeys(names), ()
 
 
-def _weights(view: RowView) -> Array:
-    if view.scale is not None:
-        return as_dtype(view.scale, np.float64)
-    entries = view.x.data if is_sparse(view.x) else view.x
-    xp, device = namespace(entries), array_api_compat.device(entries)
-    return xp.ones(view.x.shape[0], dtype=xp.float64, device=device)
-
-
 def _moments_kernel(block: Block, v: int, centre: Array | None, dtype: np.dtype[Any]) -> Sums:
     view = block.views[v]
-    pulled = view.pull(as_dtype(_weights(RowView(view.x, None)), dtype)[:, None])
-    squares = _squares(block, v) if centre is None else _column_deviations(block, v, centre)
+    ones = _weights(RowView(view.x, None))
+    pulled = view.pull(as_dtype(ones, dtype)[:, None])
+    squares = _squares(view) if centre is None else _column_deviations(block, v, centre)
     return pulled, *squares
 
 
-def _squares(block: Block, v: int) -> Sums:
-    view = block.views[v]
+def _squares(view: RowView) -> Sums:
     weights = _weights(view)
-    # rows are scaled before they are squared: their squares alone may overflow
+    # rows are scaled before they are squared, because raw squares may overflow
     if is_sparse(view.x):
         return (column_sums(view.x, times(view.x, weights, None).data ** 2),)
     xp = namespace(weights)
@@ -217,45 +249,16 @@ def _column_deviations(block: Block, v: int, centre: Array) -> Sums:
     if not is_sparse(view.x):
         parts = view.parts(weights.dtype)
         return add_sums((((part.x - centre) ** 2).T @ weights[rows, ...],) for rows, part in parts)
-    # the entries that are stored, and the zeros that are not
+    # deviations of stored entries, and of the zeros that are not stored
     x, stored = view.x, weights[rows_of_entries(view.x)]
     deviations = column_sums(x, (x.data - centre[x.indices]) ** 2 * stored)
     return (deviations + centre**2 * (weights.sum() - column_sums(x, stored)),)
 
 
-def engine_for(
-    views: Views,
-    *,
-    normalize: str | None,
-    n_threads: int = 1,
-    scalings: list[Scaling] | None = None,
-) -> Engine:
-    """Return the engine that works on views where they are.
-
-    Parameters
-    ----------
-    views : Views
-        Checked views: NumPy and SciPy arrays, torch tensors, or Dask arrays.
-    normalize : {"rows", "columns"} or None
-        Unit rows, standardised columns, or neither.
-    n_threads : int
-        Threads over blocks in this process.
-    scalings : list of Scaling, optional
-        Column scalings found by an earlier fit, for samples that it did not see.
-
-    Returns
-    -------
-    Engine
-    """
-    options: dict[str, Any] = {"normalize": normalize, "scalings": scalings}
-    if views.place == "torch":
-        from manyview.engine.torch import TorchEngine
-
-        return TorchEngine(views, **options)
-    if views.place == "dask":
-        from manyview.engine.dask import DaskEngine
-
-        return DaskEngine(views, **options)
-    from manyview.engine.local import LocalEngine
-
-    return LocalEngine(views, n_threads=n_threads, **options)
+def _weights(view: RowView) -> Array:
+    """Return the scale of each row in double precision."""
+    if view.scale is not None:
+        return as_dtype(view.scale, np.float64)
+    entries = view.x.data if is_sparse(view.x) else view.x
+    xp, device = namespace(entries), array_api_compat.device(entries)
+    return xp.ones(view.x.shape[0], dtype=xp.float64, device=device)

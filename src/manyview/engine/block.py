@@ -1,10 +1,14 @@
-"""A block of rows: the raw views of some samples, and what a fit keeps about them."""
+"""Blocks of rows, with each view as a linear operator.
+
+A view is never copied to scale it or to append a bias. It offers two products, `project` and
+`pull`, and all of MMC is built on these.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 import array_api_compat
 import numpy as np
@@ -18,23 +22,37 @@ from manyview.engine.scaling import Folded, Pulled
 __all__ = [
     "Block",
     "RowView",
+    "State",
     "Sums",
     "Update",
     "add_sums",
-    "from_half",
     "row_norms",
+    "row_scale",
     "rows_of",
-    "scale_rows",
+    "split_by_block",
+    "widen",
 ]
 
-_WIDE = 256  # features from which on BLAS pulls rows faster the other way round
-_WIDENED_BYTES = 2 << 20  # of rows that are widened together, and then read from the cache
-_WIDENED_ROWS = 256  # at least: what each part adds to a sum is as wide as the view
-
 Sums: TypeAlias = tuple[Any, ...]
-"""What a kernel returns to be added over blocks: arrays of its own, no part of views or state."""
+"""What a kernel returns to be added over blocks: new arrays, no parts of views or state."""
 Update: TypeAlias = tuple[dict[str, Any], Sums]
-"""What a kernel returns to be kept with its block, and to be added over blocks."""
+"""What a kernel returns: the new state of its block, and what is added over blocks."""
+
+
+class State:
+    """Names of the arrays that kernels keep with a block; their first axis is the samples."""
+
+    LABELS = "labels"  # cluster of each sample
+    INDICATOR = "indicator"  # F, samples x clusters
+    PREVIOUS_INDICATOR = "previous"  # F before the last iteration
+    PROJECTIONS = "projections"  # list with Z_v W_v, samples x rank, of each view
+    OTHER_PROJECTIONS = "others"  # product of the projections of all views but one
+    PREDICTION = "prediction"  # F as the model predicts it
+    PROPOSAL = "proposal"  # labels that the label step suggests
+    GAIN = "gain"  # what each suggested label gains
+    TRIAL = "trial"  # suggested labels under test
+    EMBEDDING = "embedding"  # spectral embedding, samples x dimensions
+    NEIGHBOURS = "near"  # numbers of the nearest samples or landmarks, nearest first
 
 
 @dataclass(frozen=True)
@@ -46,15 +64,22 @@ class RowView:
     x : array or csr_array of shape (rows, features)
         The raw rows.
     scale : array of shape (rows,), or None
-        Factor of each row; 0 for a sample that lacks the view. None means 1 everywhere.
+        Factor of each row; 0 where the sample's view is missing. None means 1 everywhere.
     """
 
     x: Array
     scale: Array | None
 
+    # Rows of a narrower type are converted some at a time, so that they stay in the cache.
+    widened_bytes: ClassVar[int] = 2 << 20
+    # At least so many rows at a time: each part adds a sum as wide as the view.
+    widened_rows: ClassVar[int] = 256
+    # From so many features on, BLAS computes (M' X)' faster than X' M: up to twice in float64.
+    wide: ClassVar[int] = 256
+
     @property
     def lacking(self) -> Array | None:
-        """Which of the samples lack the view; None where all have it for certain."""
+        """Mask of the samples whose view is missing; None if no view is known to be missing."""
         return None if self.scale is None else self.scale == 0
 
     def project(self, factor: Folded) -> Array:
@@ -77,19 +102,24 @@ class RowView:
             scaled, scaled_sum = rows, plain_sum
         else:
             scaled, scaled_sum = rows * self.scale[:, None], self.scale @ rows
-        parts = ((_pulled(part.x, scaled[some, ...]),) for some, part in self.parts(rows.dtype))
+        parts = ((part._pull_features(scaled[some, ...]),) for some, part in self.parts(rows.dtype))
         (features,) = add_sums(parts)
         return Pulled(features, scaled_sum, plain_sum)
 
+    def _pull_features(self, rows: Array) -> Array:
+        if isinstance(self.x, np.ndarray) and self.x.shape[1] >= self.wide:
+            return (rows.T @ self.x).T
+        return self.x.T @ rows
+
     def restrict(self, active: npt.NDArray[np.intp]) -> RowView:
-        """Return a copy of these rows that holds the features `active` only."""
+        """Return a copy of these rows with the features `active` only."""
         if sp.issparse(self.x):
             return RowView(self.x[:, active], self.scale)
         xp = namespace(self.x)
         return RowView(xp.take(self.x, placed_like(active, self.x), axis=1), self.scale)
 
     def take(self, rows: Array) -> RowView:
-        """Return a copy of some of these rows, by their places."""
+        """Return a copy of some of these rows, by position."""
         scale = None if self.scale is None else namespace(self.scale).take(self.scale, rows, axis=0)
         if sp.issparse(self.x):
             return RowView(self.x[rows], scale)
@@ -98,44 +128,32 @@ class RowView:
         return RowView(namespace(self.x).take(self.x, rows, axis=0), scale)
 
     def in_precision(self, dtype: Any) -> RowView:
-        """Return these rows widened to `dtype`, a copy if they are of a narrower type.
-
-        So a view of pixels as uint8 is widened a block at a time and never as a whole.
-        """
-        if self.x.dtype == dtype:
-            return self
-        if sp.issparse(self.x):
-            return RowView(self.x.astype(dtype), self.scale)
+        """Return these rows in `dtype`, as a copy if they have another type."""
         x = self.x
-        if isinstance(x, np.ndarray) and x.dtype == np.float16:
-            x = from_half(x)
+        if x.dtype == dtype:
+            return self
+        if sp.issparse(x):
+            return RowView(x.astype(dtype), self.scale)
+        if isinstance(x, np.ndarray):
+            return RowView(widen(x, np.empty_like(x, dtype=dtype)), self.scale)
         return RowView(namespace(x).astype(x, dtype, copy=False), self.scale)
 
     def parts(self, dtype: Any) -> Iterator[tuple[slice, RowView]]:
-        """Yield these rows in a precision, and which they are: all at once, or as widened.
+        """Yield these rows in `dtype`, with their positions.
 
-        Rows of a narrower type are widened some at a time, to the same place, so that they are in
-        the cache for all that is done with them. A part holds until the next one is asked for.
+        Rows that have this type come all at once. Others are converted some at a time, always
+        into the same memory: a part is valid until the next one is requested.
         """
         x, (n, width) = self.x, self.x.shape
         if x.dtype == dtype or not isinstance(x, np.ndarray):
             yield slice(0, n), self.in_precision(dtype)
             return
-        count = max(_WIDENED_BYTES // max(width * dtype.itemsize, 1), _WIDENED_ROWS)
-        place = np.empty((min(count, n), width), dtype=dtype)
+        count = max(self.widened_bytes // max(width * dtype.itemsize, 1), self.widened_rows)
+        memory = np.empty((min(count, n), width), dtype=dtype)
         for begin in range(0, max(n, 1), count):
             rows = slice(begin, min(begin + count, n))
-            part = place[: rows.stop - begin]
-            _widen(x[rows], part)
+            part = widen(x[rows], memory[: rows.stop - begin])
             yield rows, RowView(part, None if self.scale is None else self.scale[rows])
-
-
-def _pulled(x: Array, rows: Array) -> Array:
-    """Return ``x' rows``."""
-    if isinstance(x, np.ndarray) and x.shape[1] >= _WIDE:
-        # the same sums, which BLAS does faster this way round: up to twice in double precision
-        return (rows.T @ x).T
-    return x.T @ rows
 
 
 @dataclass
@@ -149,7 +167,7 @@ class Block:
     views : list of RowView
         Their rows of each view.
     state : dict
-        Arrays whose first axis is the block's rows, by name.
+        Arrays whose first axis is the block's rows, by the names in :class:`State`.
     """
 
     rows: slice
@@ -157,52 +175,78 @@ class Block:
     state: dict[str, Any] = field(default_factory=dict)
 
     def numbers(self, like: Array) -> Array:
-        """Return which samples its rows are, in the place of another array."""
+        """Return the numbers of the block's samples, on the device of another array."""
         if isinstance(like, np.ndarray):
             return np.arange(self.rows.start, self.rows.stop, dtype=np.uint64)
         xp, device = namespace(like), array_api_compat.device(like)
-        # torch multiplies no unsigned integers of this size; signed ones wrap around alike
-        signed = array_api_compat.is_torch_array(like)
-        dtype = xp.int64 if signed else xp.uint64
+        # torch cannot multiply unsigned 64-bit integers; signed ones overflow in the same way
+        dtype = xp.int64 if array_api_compat.is_torch_array(like) else xp.uint64
         return xp.arange(self.rows.start, self.rows.stop, dtype=dtype, device=device)
 
 
-def from_half(x: npt.NDArray[np.float16]) -> npt.NDArray[np.float32]:
-    """Return finite numbers of half precision in single precision, by their bits.
+def add_sums(results: Iterable[Sums]) -> Sums:
+    """Return the sum of results in the given order, so that threads do not change it."""
+    total: list[Any] = []
+    owned = False
+    for sums in results:
+        if not total:
+            total = list(sums)
+        elif not owned:
+            total = [a + b for a, b in zip(total, sums, strict=True)]
+            owned = True
+        else:
+            for v, more in enumerate(sums):
+                total[v] += more
+    return tuple(total)
 
-    Exact, and several times faster than NumPy's conversion, which is most of the time of a product
-    with few columns.
 
-    Examples
-    --------
-    >>> from_half(np.array([[1.5, -0.25]], dtype=np.float16))
-    array([[ 1.5 , -0.25]], dtype=float32)
+def widen(x: npt.NDArray[Any], out: Matrix) -> Matrix:
+    """Write `x` into an array of another type and return that array.
+
+    Finite half-precision numbers become float32 by their bits: exact, and several times faster
+    than NumPy's conversion, which would take most of the time of a product with few columns.
     """
-    numbers = np.empty(x.shape, dtype=np.float32)
-    _widen_half(x, numbers)
-    return numbers
-
-
-def _widen(x: npt.NDArray[Any], place: Matrix) -> None:
-    if x.dtype == np.float16 and place.dtype == np.float32:
-        _widen_half(x, place)
-    else:
-        np.copyto(place, x)
-
-
-def _widen_half(x: npt.NDArray[np.float16], place: npt.NDArray[np.float32]) -> None:
-    bits = place.view(np.int32)
+    if x.dtype != np.float16 or out.dtype != np.float32:
+        np.copyto(out, x)
+        return out
+    bits = out.view(np.int32)
     np.copyto(bits, x.view(np.int16))
     bits <<= 13
-    bits &= np.int32(-0x70002000)  # the sign, which the widening repeats, and what was shifted
-    place *= np.float32(2.0**112)  # the exponents have other zeros
+    bits &= np.int32(-0x70002000)  # clear the copies of the sign bit
+    out *= np.float32(2.0**112)  # exponents of the two types have different offsets
+    return out
+
+
+def rows_of(array: Any, rows: slice) -> Any:
+    """Return some rows of an array or CSR array, without a copy of the entries."""
+    if not sp.issparse(array):
+        return array[rows]
+    # SciPy copies slices, and its constructor copies short parts of long arrays
+    pointers = array.indptr[rows.start : rows.stop + 1]
+    part = slice(pointers[0], pointers[-1])
+    block = sp.csr_array((rows.stop - rows.start, array.shape[1]), dtype=array.dtype)
+    block.data, block.indices = array.data[part], array.indices[part]
+    block.indptr = pointers - pointers[0]
+    return block
+
+
+def row_scale(
+    x: Array, normalize: str | None, present: npt.NDArray[np.bool_] | None, dtype: np.dtype[Any]
+) -> Matrix | None:
+    """Return the factor of each row: 1 / norm for unit rows, 0 for missing views; None for 1."""
+    scale = None
+    if normalize == "rows":
+        norms = row_norms(x)
+        scale = np.divide(1.0, norms, where=norms > 0, out=np.ones_like(norms))
+    if present is not None:
+        scale = present.astype(np.float64) if scale is None else scale * present
+    return None if scale is None else np.minimum(scale, np.finfo(dtype).max).astype(dtype)
 
 
 def row_norms(x: Array) -> npt.NDArray[np.float64]:
     """Return the Euclidean norm of each row, safe from overflow and underflow."""
     if sp.issparse(x):
-        peak = abs(x).max(axis=1)
-        peak = np.asarray(peak.toarray(), dtype=np.float64).ravel()
+        peak = np.asarray(abs(x).max(axis=1).toarray(), dtype=np.float64).ravel()
         safe = np.where(peak > 0, peak, 1.0)
         data = x.data / np.repeat(safe, np.diff(x.indptr))
         scaled = sp.csr_array((data * data, x.indices, x.indptr), shape=x.shape)
@@ -217,68 +261,22 @@ def row_norms(x: Array) -> npt.NDArray[np.float64]:
     return np.asarray(safe * np.linalg.norm(x / safe[:, None], axis=1))
 
 
-def rows_of(array: Any, rows: slice) -> Any:
-    """Return some rows of an array or CSR array, which share its memory."""
-    if not sp.issparse(array):
-        return array[rows]
-    # a slice of a CSR array is a copy, and its constructor copies parts that are short beside
-    # the whole: attributes are set instead
-    pointers = array.indptr[rows.start : rows.stop + 1]
-    part = slice(pointers[0], pointers[-1])
-    block = sp.csr_array((rows.stop - rows.start, array.shape[1]), dtype=array.dtype)
-    block.data, block.indices = array.data[part], array.indices[part]
-    block.indptr = pointers - pointers[0]
-    return block
+def split_by_block(
+    starts: list[int], samples: npt.NDArray[np.intp]
+) -> tuple[list[tuple[int, npt.NDArray[np.intp]]], npt.NDArray[np.intp]]:
+    """Return the rows of each block that samples are, and the order that undoes the split.
 
-
-def scale_rows(
-    view: RowView,
-    v: int,
-    rows: slice,
-    normalize: str | None,
-    present: npt.NDArray[np.bool_] | None,
-    dtype: np.dtype[Any],
-) -> RowView:
-    """Return rows with the factors that normalising and lacking views give them.
-
-    Parameters
-    ----------
-    view : RowView
-        Raw rows.
-    v : int
-        Which view they are of.
-    rows : slice
-        Which samples.
-    normalize : {"rows", "columns"} or None
-        Only ``"rows"`` is a matter of single rows.
-    present : ndarray of bool, shape (samples, views), or None
-        Which samples have which views.
-    dtype : dtype
-        Precision of the factors.
+    Examples
+    --------
+    >>> chosen, back = split_by_block([0, 10], np.array([12, 3, 10]))
+    >>> [(block, rows.tolist()) for block, rows in chosen]
+    [(0, [3]), (1, [2, 0])]
+    >>> back.tolist()
+    [1, 0, 2]
     """
-    scale = None
-    if normalize == "rows":
-        norms = row_norms(view.x)
-        scale = np.divide(1.0, norms, where=norms > 0, out=np.ones_like(norms))
-    if present is not None:
-        here = present[rows, v]
-        scale = here.astype(np.float64) if scale is None else scale * here
-    if scale is None:
-        return view
-    return RowView(view.x, np.minimum(scale, np.finfo(dtype).max).astype(dtype))
-
-
-def add_sums(results: Iterable[Sums]) -> Sums:
-    """Return the sum of results, in their order, so that threads do not change it."""
-    total: list[Any] = []
-    owned = False
-    for sums in results:
-        if not total:
-            total = list(sums)
-        elif not owned:
-            total = [a + b for a, b in zip(total, sums, strict=True)]
-            owned = True
-        else:
-            for v, more in enumerate(sums):
-                total[v] += more
-    return tuple(total)
+    owner = np.searchsorted(starts, samples, side="right") - 1
+    order = np.argsort(owner, kind="stable")
+    blocks, first = np.unique(owner[order], return_index=True)
+    parts = np.split(samples[order], first[1:])
+    chosen = [(int(b), part - starts[b]) for b, part in zip(blocks, parts, strict=True)]
+    return chosen, np.argsort(order)

@@ -1,10 +1,14 @@
-"""The Dask engine."""
+"""The engine for Dask arrays, on a cluster or on threads of this process.
+
+State stays where the blocks are. Kernels without sums wait for the next kernel that has some, and
+run in the same task.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from operator import mul
 from typing import Any
 from uuid import uuid4
@@ -18,43 +22,34 @@ from dask.sizeof import sizeof
 
 from manyview.engine.arrays import Array
 from manyview.engine.base import Engine
-from manyview.engine.block import RowView, Sums, Update, add_sums
-from manyview.engine.dask_rows import (
-    N_AHEAD,
-    Ahead,
-    Origin,
-    Source,
-    aligned,
-    arrays_of,
-    by_block,
-    parts_of,
-    sources_of,
-)
+from manyview.engine.block import Block, RowView, Sums, Update, add_sums, split_by_block
+from manyview.engine.dask_rows import Source, aligned, parts_of, sources_of
 from manyview.engine.dask_tasks import (
     GraphOfCall,
     Part,
     Plan,
     Ref,
-    Written,
+    StateArray,
+    Step,
     restricted,
+    row_scales,
+    run_plan,
     runner_for,
-    scaled,
     stored,
     taken,
     taken_state,
-    worked,
 )
 from manyview.engine.scaling import Scaling
 from manyview.views import Views
 
 __all__ = ["DaskEngine"]
 
-_SMALL = 1 << 16  # bytes of arguments that each task carries; larger ones travel once a worker
+_SMALL = 1 << 16  # bytes of arguments that each task carries; larger ones are sent once
 
 
 @dataclass(frozen=True)
 class _Array:
-    """An array of a state: a reference for each block, and what readers multiply it by."""
+    """An array of a state: a reference for each block, and a factor that readers apply."""
 
     refs: list[Ref]
     factor: float = 1.0
@@ -71,9 +66,8 @@ class _Held:
 class DaskEngine(Engine):
     """Row blocks that are chunks of Dask arrays.
 
-    With an active ``distributed.Client`` the work is done by its workers, else by the scheduler
-    that Dask is set to, threads by default. Only what is as small as a factor passes through this
-    process; sums are added where the blocks are.
+    With an active ``distributed.Client`` its workers run the tasks, otherwise the scheduler that
+    Dask is set to (threads by default). Only arrays as small as a factor pass through this process.
 
     Parameters
     ----------
@@ -82,14 +76,12 @@ class DaskEngine(Engine):
     normalize : {"rows", "columns"} or None
         Unit rows, standardised columns, or neither.
     scalings : list of Scaling, optional
-        Column scalings found by an earlier fit, for samples that it did not see.
+        Column scalings of an earlier fit, for out-of-sample prediction.
 
     Notes
     -----
-    Chunks that are loaded lazily are read again at each pass; what is kept is the state of the
-    blocks, a few numbers a sample and column of the factors, which workers may spill to disk.
-
-    A kernel that has nothing to add waits for the next one that has, and both are one task a block.
+    Chunks that are loaded lazily are read again in each pass. Workers keep the state of the blocks
+    and may spill it to disk.
     """
 
     def __init__(
@@ -110,53 +102,53 @@ class DaskEngine(Engine):
         self._stored: dict[int, npt.NDArray[np.int64]] = {}
         self._state: dict[str, _Held | None] = {}
         self._scales = [self._row_scales(v, normalize, views.present) for v in range(len(views))]
-        first = np.arange(min(N_AHEAD, self._parts[0].stop))
-        self._ahead = Ahead(slice(0, first.size), self.take(first))
+        first = np.arange(min(N_TRIAL, self._parts[0].stop))
+        self._pending = Pending(slice(0, first.size), self.take(first))
         self.scalings = scalings or self._found_scalings(views.n_features, normalize)
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Hold BLAS to one thread in each of Dask's, where they are in this process."""
+        """Limit BLAS to one thread in each thread of Dask in this process."""
         with self._runner.working():
             yield
 
     def sum(self, kernel: Callable[..., Sums], *args: Any) -> Sums:
         """Return the sums over blocks of what ``kernel(block, *args)`` returns."""
-        return self._run(self._ahead.take(kernel, args, updates=False))
+        return self._run(self._pending.take(kernel, args, updates=False))
 
     def update(self, kernel: Callable[..., Update], *args: Any) -> Sums:
-        """Put the state that ``kernel(block, *args)`` returns into each block; sum the rest.
+        """Store the state that ``kernel(block, *args)`` returns in each block; sum the rest.
 
-        Nothing changes before all blocks are done, so that an interrupt leaves them as they were.
+        Nothing changes before all blocks are done, so an interrupt leaves the old state.
         """
-        ahead = self._ahead.take(kernel, args, updates=True)
-        if ahead.sums:
-            return self._run(ahead)
-        self._ahead = ahead
+        pending = self._pending.take(kernel, args, updates=True)
+        if pending.sums:
+            return self._run(pending)
+        self._pending = pending
         return ()
 
     def restrict(self, v: int, active: npt.NDArray[np.intp] | None) -> None:
-        """Let the blocks hold only some features of view `v`; None brings all of them back.
+        """Let the blocks hold only some features of view `v`; None restores all of them.
 
-        The copies are kept, so that a view on disk is not read while they are in use.
+        The copies stay on the workers, so a view on disk is not read while they are in use.
         """
         if active is None and self.scalings[v].active is None:
             return
-        self._settle()
-        (view,) = self._taken(np.arange(self._ahead.rows.stop), [v])
+        self._run_pending()
+        (view,) = self._taken(np.arange(self._pending.rows.stop), [v])
         if active is None:
             self._sources_now[v] = self._raw[v]
         else:
             view = view.restrict(active)
             tasks = [(restricted, *pair, active) for pair in self._with_parts(v)]
             self._sources_now[v] = [[[ref, []]] for ref in self._kept("restricted", tasks)]
-        views = [*self._ahead.views[:v], view, *self._ahead.views[v + 1 :]]
-        self._ahead = replace(self._ahead, views=views)
+        views = [*self._pending.views[:v], view, *self._pending.views[v + 1 :]]
+        self._pending = replace(self._pending, views=views)
         self.scalings[v] = self.scalings[v].restrict(active)
 
     def restricted_size(self, v: int, features: npt.NDArray[np.bool_]) -> int:
         """Return how many numbers a copy of view `v` with these features only would hold."""
-        if not sp.issparse(self._ahead.views[v].x):
+        if not sp.issparse(self._pending.views[v].x):
             return self.n_samples * int(np.count_nonzero(features))
         if v not in self._stored:
             graph = GraphOfCall()
@@ -168,32 +160,31 @@ class DaskEngine(Engine):
     def rescale(self, name: str, factors: Sequence[float]) -> None:
         """Multiply each array of a state that is a list by a number.
 
-        Only the numbers are kept: to write the arrays anew would cost more than to multiply what
-        is read of them.
+        Only the numbers are stored, and readers apply them: cheaper than new arrays.
         """
-        if self._ahead.steps:
+        if self._pending.steps:
             super().rescale(name, factors)
             return
         held = _held(self._state, name)
         pairs = zip(held.arrays, factors, strict=True)
         arrays = tuple(replace(array, factor=array.factor * times) for array, times in pairs)
         self._state[name] = replace(held, arrays=arrays)
-        few = [x * times for x, times in zip(self._ahead.state[name], factors, strict=True)]
-        self._ahead = self._ahead.with_state(**{name: few})
+        few = [x * times for x, times in zip(self._pending.state[name], factors, strict=True)]
+        self._pending = self._pending.with_state(**{name: few})
 
     def scatter(self, name: str, values: npt.NDArray[Any]) -> None:
         """Give each block its rows of an array, as state."""
-        self._settle()
+        self._run_pending()
         values = np.asarray(values)
         refs = self._kept("scatter", [values[part.rows] for part in self._parts])
         self._state[name] = _Held((_Array(refs),), listed=False)
-        self._ahead = self._ahead.with_state(**{name: values[self._ahead.rows].copy()})
+        self._pending = self._pending.with_state(**{name: values[self._pending.rows].copy()})
 
     def gather(self, name: str) -> Array:
         """Return a state of all blocks as a Dask array with the caller's chunks of rows."""
-        self._settle()
+        self._run_pending()
         (held,) = _held(self._state, name).arrays
-        few = self._ahead.state[name]
+        few = self._pending.state[name]
         label = f"manyview-{name}-{uuid4().hex}"
         beside = (0,) * (few.ndim - 1)
         rest = iter(held.refs)
@@ -208,58 +199,58 @@ class DaskEngine(Engine):
         return da.Array(layers, label, chunks, meta=np.empty((0,) * few.ndim, few.dtype))
 
     def take(self, samples: npt.NDArray[np.intp]) -> list[RowView]:
-        """Return some samples' rows of every view, in this process."""
+        """Return the rows of some samples in every view, in this process."""
         return self._taken(samples, range(len(self._raw)))
 
     def take_state(self, name: str, samples: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
-        """Return some samples' rows of a state, in this process."""
-        self._settle()
+        """Return a state of some samples, in this process."""
+        self._run_pending()
         (held,) = _held(self._state, name).arrays
-        chosen, back = by_block(self._parts, samples)
+        chosen, back = split_by_block([part.start for part in self._parts], samples)
         tasks = [(taken_state, held.refs[b], rows) for b, rows in chosen]
         found = np.concatenate(self._fetched("take", tasks))[back]
         return found if held.factor == 1.0 else found * held.factor
 
     def snapshot(self, *names: str) -> list[dict[str, Any]]:
-        """Return some of the blocks' state, to be put back by :meth:`restore`.
+        """Return some of the blocks' state, for :meth:`restore`.
 
-        Kernels replace arrays and do not write into them, so that nothing is copied.
+        Nothing is copied, because kernels replace arrays and do not write into them.
         """
-        self._settle()
-        return [{name: (self._state.get(name), self._ahead.state.get(name)) for name in names}]
+        self._run_pending()
+        return [{name: (self._state.get(name), self._pending.state.get(name)) for name in names}]
 
     def restore(self, snapshot: list[dict[str, Any]]) -> None:
-        """Put back the state of a snapshot."""
-        self._settle()
+        """Restore the state of a snapshot."""
+        self._run_pending()
         for name, (held, few) in snapshot[0].items():
             self._state[name] = held
-            self._ahead = self._ahead.with_state(**{name: few})
+            self._pending = self._pending.with_state(**{name: few})
 
     def _sources(self, array: Any) -> list[Source]:
-        """Return where the rows of each block come from; chunks without rows are no block."""
+        """Return the source of the rows of each block; chunks without rows are skipped."""
         pairs = zip(self._chunks, sources_of(array, self._runner), strict=True)
         return [source for rows, source in pairs if rows]
 
-    def _settle(self) -> None:
-        """Let all blocks take the steps that wait."""
-        if self._ahead.steps:
-            self._run(self._ahead)
+    def _run_pending(self) -> None:
+        """Run the waiting kernels on all blocks."""
+        if self._pending.steps:
+            self._run(self._pending)
 
-    def _run(self, ahead: Ahead) -> Sums:
-        """Let all blocks take steps: a task a block, and a tree of tasks that add."""
-        origins = ahead.renewed()
-        read = [(name, self._state[name]) for name in sorted(ahead.names_read)]
+    def _run(self, pending: Pending) -> Sums:
+        """Run kernels on all blocks: one task for each block, and a tree of tasks that add."""
+        origins = pending.renewed()
+        read = [(name, self._state[name]) for name in sorted(pending.names_read)]
         arrays = [array for _, held in read if held is not None for array in held.arrays]
         made = [which for which, origin in origins.items() if origin == Origin(which, new=True)]
         plan = Plan(
-            steps=ahead.steps,
+            steps=pending.steps,
             n_views=len(self._raw),
-            views=tuple(sorted(ahead.views_read)),
+            views=tuple(sorted(pending.views_read)),
             names=tuple((name, _count(held)) for name, held in read),
             factors=tuple(array.factor for array in arrays),
             written=tuple(made),
-            row_bytes=ahead.row_bytes,
-            sums_bytes=float(sizeof(list(ahead.sums))) if ahead.sums else 0.0,
+            row_bytes=pending.row_bytes,
+            sums_bytes=float(sizeof(list(pending.sums))) if pending.sums else 0.0,
         )
         graph = GraphOfCall()
         results = self._tasks(plan, [array.refs for array in arrays], graph)
@@ -270,7 +261,7 @@ class DaskEngine(Engine):
         fetched, refs = self._runner.run(graph, sums, [key for keys in columns for key in keys])
         size = len(self._parts)
         found = {which: refs[n * size : (n + 1) * size] for n, which in enumerate(made)}
-        self._renew(ahead, origins, found)
+        self._renew(pending, origins, found)
         return add_sums(fetched)
 
     def _tasks(self, plan: Plan, arrays: list[list[Ref]], graph: GraphOfCall) -> list[Any]:
@@ -282,40 +273,43 @@ class DaskEngine(Engine):
         for b, part in enumerate(self._parts):
             scales = [None if (s := self._scales[v]) is None else s[b] for v in plan.views]
             sources = [self._sources_now[v][b] for v in plan.views]
-            tasks.append((worked, shown, part, sources, scales, [refs[b] for refs in arrays]))
-        # words between hyphens: by these Dask tells kinds of tasks apart, and what they cost
+            tasks.append((run_plan, shown, part, sources, scales, [refs[b] for refs in arrays]))
+        # Dask recognises the kind of a task, and its cost, by words between hyphens
         kernel = getattr(plan.steps[-1].kernel, "__name__", "kernel")
         return graph.add(kernel.strip("_<>").replace("_", "-"), tasks)
 
     def _renew(
-        self, ahead: Ahead, origins: dict[Written, Origin], found: dict[Written, list[Ref]]
+        self,
+        pending: Pending,
+        origins: dict[StateArray, Origin],
+        found: dict[StateArray, list[Ref]],
     ) -> None:
-        """Hold what the steps have made, by the names that they gave it."""
+        """Store the new state under its names."""
         before = dict(self._state)
 
-        def array_of(which: Written) -> _Array:
+        def array_of(which: StateArray) -> _Array:
             array, new = origins[which].array, origins[which].new
             return _Array(found[array]) if new else _held(before, array.name).arrays[array.index]
 
-        for name in ahead.written:
-            value = ahead.state[name]
-            arrays = tuple(array_of(Written(name, n)) for n in range(len(arrays_of(value))))
+        for name in pending.written:
+            value = pending.state[name]
+            arrays = tuple(array_of(StateArray(name, n)) for n in range(len(arrays_of(value))))
             listed = isinstance(value, list | tuple)
             self._state[name] = None if value is None else _Held(arrays, listed)
-        self._ahead = ahead.arrived()
+        self._pending = pending.arrived()
 
     def _row_scales(
         self, v: int, normalize: str | None, present: npt.NDArray[np.bool_] | None
     ) -> list[Ref] | None:
-        """Return the factors of the rows of a view, kept with the blocks."""
+        """Return references to the row scales of a view."""
         if normalize != "rows" and present is None:
             return None
         here = [None if present is None else present[part.rows, v] for part in self._parts]
         pairs = zip(self._with_parts(v), here, strict=True)
-        return self._kept("scale", [(scaled, *pair, normalize, h) for pair, h in pairs])
+        return self._kept("scale", [(row_scales, *pair, normalize, h) for pair, h in pairs])
 
     def _taken(self, samples: npt.NDArray[np.intp], which: Sequence[int]) -> list[RowView]:
-        chosen, back = by_block(self._parts, samples)
+        chosen, back = split_by_block([part.start for part in self._parts], samples)
         tasks = []
         for b, rows in chosen:
             scales = [None if (s := self._scales[v]) is None else s[b] for v in which]
@@ -333,12 +327,12 @@ class DaskEngine(Engine):
         return zip(self._parts, self._raw[v], strict=True)
 
     def _kept(self, label: str, tasks: list[Any]) -> list[Ref]:
-        """Return references to what tasks make, which may still be in the making."""
+        """Return references to the results of tasks, which may still be running."""
         graph = GraphOfCall()
         return self._runner.run(graph, [], graph.add(label, tasks))[1]
 
     def _fetched(self, label: str, tasks: list[Any]) -> list[Any]:
-        """Return what tasks make, in this process."""
+        """Return the results of tasks, in this process."""
         graph = GraphOfCall()
         return self._runner.run(graph, graph.add(label, tasks), [])[0]
 
@@ -355,3 +349,116 @@ def _held(state: dict[str, _Held | None], name: str) -> _Held:
     if held is None:
         raise KeyError(name)
     return held
+
+
+N_TRIAL = 2  # samples on which kernels are tried in this process
+
+
+class _RecordedViews(list[RowView]):
+    """Views that record which of them were read."""
+
+    def __init__(self, views: list[RowView]) -> None:
+        super().__init__(views)
+        self.seen: set[int] = set()
+
+    def __getitem__(self, v: Any) -> Any:
+        self.seen.update(range(len(self))[v] if isinstance(v, slice) else [range(len(self))[v]])
+        return super().__getitem__(v)
+
+    def __iter__(self) -> Iterator[RowView]:
+        self.seen.update(range(len(self)))
+        return super().__iter__()
+
+
+class _RecordedState(dict[str, Any]):
+    """State that records which names were read."""
+
+    def __init__(self, state: dict[str, Any]) -> None:
+        super().__init__(state)
+        self.seen: set[str] = set()
+
+    def __getitem__(self, name: str) -> Any:
+        self.seen.add(name)
+        return super().__getitem__(name)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        self.seen.add(name)
+        return super().get(name, default)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an array of the new state comes from: made by the steps, or unchanged from before."""
+
+    array: StateArray
+    new: bool
+
+
+@dataclass(frozen=True)
+class Pending:
+    """Kernels that wait to be run on all blocks, tried on two samples in this process.
+
+    The trial shows which views and state the kernels read, and which arrays they leave unchanged.
+    So a task gets only what it needs, and unchanged arrays are not copied.
+    """
+
+    rows: slice  # the samples of the trial, from the first block
+    views: list[RowView]
+    before: dict[str, Any] = field(default_factory=dict)  # their state before the steps
+    state: dict[str, Any] = field(default_factory=dict)  # their state after the steps
+    steps: tuple[Step, ...] = ()
+    views_read: frozenset[int] = frozenset()
+    names_read: frozenset[str] = frozenset()  # states that the steps read from before them
+    written: frozenset[str] = frozenset()  # states that the steps replace
+    sums: Sums = ()  # of the last step
+
+    def take(self, kernel: Callable[..., Any], args: tuple[Any, ...], *, updates: bool) -> Pending:
+        """Return the trial with one more step."""
+        views, state = _RecordedViews(self.views), _RecordedState(self.state)
+        result = kernel(Block(self.rows, views, state), *args)
+        renewed, sums = result if updates else ({}, result)
+        return replace(
+            self,
+            state={**self.state, **renewed},
+            steps=(*self.steps, Step(kernel, args, updates)),
+            views_read=self.views_read | views.seen,
+            names_read=self.names_read | (state.seen - self.written),
+            written=self.written | set(renewed),
+            sums=sums,
+        )
+
+    @property
+    def row_bytes(self) -> float:
+        """Size of a row of the widest state."""
+        arrays = [*_arrays(self.before), *_arrays(self.state)]
+        return max((x.nbytes / max(len(x), 1) for _, x in arrays), default=1.0)
+
+    def arrived(self) -> Pending:
+        """Return the trial after all blocks have run the steps."""
+        return Pending(self.rows, self.views, self.state, self.state)
+
+    def with_state(self, **renewed: Any) -> Pending:
+        """Return the trial in another state, with no steps waiting."""
+        state = {**self.state, **renewed}
+        return Pending(self.rows, self.views, state, state)
+
+    def renewed(self) -> dict[StateArray, Origin]:
+        """Return the origin of each array of the new state."""
+        origins = {id(x): Origin(which, new=False) for which, x in _arrays(self.before)}
+        renewed = {}
+        for which, x in _arrays({name: self.state[name] for name in sorted(self.written)}):
+            renewed[which] = origins.setdefault(id(x), Origin(which, new=True))
+        return renewed
+
+
+def _arrays(state: dict[str, Any]) -> Iterator[tuple[StateArray, Any]]:
+    for name, value in state.items():
+        for n, array in enumerate(arrays_of(value)):
+            yield StateArray(name, n), array
+
+
+def arrays_of(value: Any) -> list[Any]:
+    """Return the arrays of a state: one, those of a list, or none."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]

@@ -1,15 +1,8 @@
-"""Tasks of the Dask engine, and the memory of its workers.
+"""Tasks of the Dask engine, and where they run.
 
-Memory of large arrays that serves again once they are dropped.
-
-A process asks the system for the memory of each large array, and gives it back with the array. The
-system hands it over page by page, in zeros: for an array that is written once and read a few times
-that can take as long as the work on it. See benchmarks/cluster.py.
-
-What a task does with a block of rows, wherever it runs: pure functions of what it is given.
-
-A chunk of the caller's is one block to Dask and is worked on a few megabytes at a time, as rows in
-this process are, so that large chunks neither leave the cache nor need room for large temporaries.
+Tasks are pure functions of what they are given. A chunk of the caller is one block to Dask. A task
+processes it a few megabytes at a time, so that large chunks stay in the cache and need no large
+temporaries.
 """
 
 from __future__ import annotations
@@ -23,12 +16,9 @@ from concurrent.futures import CancelledError
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
-from math import prod
 from operator import getitem
-from threading import RLock
 from typing import Any, Protocol, TypeAlias
 from uuid import uuid4
-from weakref import WeakKeyDictionary
 
 import dask
 import numpy as np
@@ -36,28 +26,25 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from dask.base import get_scheduler
 
-from manyview.engine.block import Block, RowView, Sums, add_sums, rows_of, scale_rows
+from manyview.engine.block import Block, RowView, Sums, add_sums, row_scale, rows_of
 from manyview.linalg.threads import limited_threads
 
 __all__ = [
-    "Graph",
+    "Cluster",
     "GraphOfCall",
     "Part",
     "Plan",
-    "Recycled",
     "Ref",
     "Runner",
+    "StateArray",
     "Step",
-    "Written",
-    "keep_freed_memory",
-    "recycled_here",
     "restricted",
+    "row_scales",
+    "run_plan",
     "runner_for",
-    "scaled",
     "stored",
     "taken",
     "taken_state",
-    "worked",
 ]
 
 
@@ -65,17 +52,17 @@ __all__ = [
 _TRIM_THRESHOLD = -1
 _MMAP_THRESHOLD = -3
 
-_LARGEST = 4 << 20  # bytes of an array whose memory serves again
-_MOST_FREE = 8 << 20  # bytes that a thread keeps
+_LARGEST = 4 << 20  # bytes of an array whose memory is reused
+_MOST_FREE = 8 << 20  # free bytes that the process keeps
 
 
 @cache
 def keep_freed_memory() -> None:
-    """Let a worker of Dask use the memory of temporaries again, some megabytes of it.
+    """Let a Dask worker reuse the memory of temporaries, up to some megabytes.
 
-    Dask sets its workers up to give memory back to the system as soon as 64 KB of it are free. Each
-    temporary of a kernel is then paid for page by page: measured, twice the time of a fit. Other
-    processes, and other systems than glibc's, find by themselves what to keep and are left alone.
+    Dask configures its workers to return memory to the system once 64 KB are free. Every temporary
+    of a kernel then costs page faults, and a fit up to 1.4 times the processor time. Processes
+    without that setting, and systems without glibc, are not changed.
     """
     if not sys.platform.startswith("linux") or "MALLOC_TRIM_THRESHOLD_" not in os.environ:
         return
@@ -83,94 +70,6 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, _LARGEST)
         mallopt(_TRIM_THRESHOLD, _MOST_FREE)
-
-
-_LEAST = 1 << 20  # bytes below which the allocator finds memory by itself
-_PART_OF_LIMIT = 16  # of the memory of a worker of Dask
-
-
-class Recycled:
-    """Arrays whose memory is kept for others of their size.
-
-    Parameters
-    ----------
-    most : int
-        Bytes that are kept; beyond, what was dropped first goes back to the system.
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._free: list[npt.NDArray[np.uint8]] = []
-        # garbage may be collected, and memory come back, while this thread holds it
-        self._lock = RLock()
-
-    @property
-    def kept(self) -> int:
-        """Bytes that wait for an array."""
-        return sum(memory.nbytes for memory in tuple(self._free))
-
-    def empty(self, shape: tuple[int, ...], dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-        """Return an array with entries that are not set."""
-        size = prod(shape) * np.dtype(dtype).itemsize
-        if not _LEAST <= size <= self._most:
-            return np.empty(shape, dtype)
-        # all views of an array refer to what it was made from, here to the lease
-        return np.asarray(_Lease(self, self._memory(size))).view(dtype).reshape(shape)
-
-    def take_back(self, memory: npt.NDArray[np.uint8]) -> None:
-        """Keep the memory of an array that was dropped."""
-        # a thread that was stopped at the end of the process would never let the lock go
-        if not self._lock.acquire(blocking=False):
-            return
-        try:
-            self._free.append(memory)
-            while self.kept > self._most:
-                del self._free[0]
-        finally:
-            self._lock.release()
-
-    def _memory(self, size: int) -> npt.NDArray[np.uint8]:
-        with self._lock:
-            for n, memory in enumerate(self._free):
-                if memory.nbytes == size:
-                    return self._free.pop(n)
-        return np.empty(size, np.uint8)
-
-
-class _Lease:
-    """What all arrays that share memory refer to, as long as there are any."""
-
-    def __init__(self, owner: Recycled, memory: npt.NDArray[np.uint8]) -> None:
-        self._owner, self._memory = owner, memory
-        self.__array_interface__ = memory.__array_interface__
-
-    def __del__(self) -> None:
-        self._owner.take_back(self._memory)
-
-
-_NOTHING = Recycled(0)
-_BY_WORKER: WeakKeyDictionary[Any, Recycled] = WeakKeyDictionary()
-
-
-def recycled_here() -> Recycled:
-    """Return the arrays of the worker of Dask that runs this task; elsewhere nothing is kept.
-
-    A worker keeps a part of the memory that it may use.
-    """
-    if "distributed" not in sys.modules:
-        return _NOTHING
-    from distributed import get_worker
-    from distributed.system import MEMORY_LIMIT
-
-    try:
-        worker = get_worker()
-    except ValueError:  # threads of this process
-        return _NOTHING
-    if worker not in _BY_WORKER:
-        # one without a limit may have others beside it
-        limit = int(worker.memory_manager.memory_limit or MEMORY_LIMIT // 4)
-        _BY_WORKER.setdefault(worker, Recycled(limit // _PART_OF_LIMIT))
-    return _BY_WORKER[worker]
 
 
 NO_VIEW: Any = None
@@ -182,7 +81,7 @@ _PIECE_ROWS = (512, 8192)
 
 @dataclass(frozen=True)
 class Step:
-    """A kernel, what it is given beside the block, and whether it renews the block's state."""
+    """A kernel, its arguments after the block, and whether it updates the block's state."""
 
     kernel: Callable[..., Any]
     args: tuple[Any, ...]
@@ -190,58 +89,39 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Written:
-    """An array of a state: its name, and its place where the state is a list of arrays."""
+class StateArray:
+    """The name of a state, and a position in it if the state is a list of arrays."""
 
     name: str
     index: int
 
     def of(self, state: dict[str, Any]) -> npt.NDArray[Any]:
-        """Return that array."""
+        """Return the array."""
         value = state[self.name]
         return np.asarray(value[self.index] if isinstance(value, list | tuple) else value)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What all tasks of a call have in common.
+    """What all tasks of a call share."""
 
-    Attributes
-    ----------
-    steps : tuple of Step
-        Kernels, one after another on the same rows. The sums are those of the last.
-    n_views : int
-        Number of views of a block.
-    views : tuple of int
-        Views that the kernels look at; others are not read.
-    names : tuple of (str, int or None)
-        States that the kernels read: an array, a list of some arrays, or with -1 None.
-    factors : tuple of float
-        What the arrays of these states are multiplied by, one after another.
-    written : tuple of Written
-        Arrays that the block's state is renewed with.
-    row_bytes : float
-        Size of a row of the widest state: temporaries of the kernels are about as wide.
-    sums_bytes : float
-        Size of what is added over blocks.
-    """
-
-    steps: tuple[Step, ...]
+    steps: tuple[Step, ...]  # kernels in their order; the sums are those of the last one
     n_views: int
-    views: tuple[int, ...]
+    views: tuple[int, ...]  # views that the kernels read; others are not loaded
+    # states that the kernels read: None for an array, the length of a list, -1 for no value
     names: tuple[tuple[str, int | None], ...]
-    factors: tuple[float, ...]
-    written: tuple[Written, ...]
-    row_bytes: float
+    factors: tuple[float, ...]  # of the arrays of these states
+    written: tuple[StateArray, ...]  # arrays of the new state
+    row_bytes: float  # a row of the widest state; temporaries of the kernels are about as wide
     sums_bytes: float
 
     def __dask_tokenize__(self) -> object:
-        # each plan is of one call: to look at its content would cost more than to send it
+        # a plan belongs to one call; hashing its content would cost more than sending it
         return uuid4().hex
 
     @property
     def sums(self) -> bool:
-        """Whether there is something to add over blocks."""
+        """Whether there are sums over blocks."""
         return self.sums_bytes > 0
 
     def state_of(self, arrays: Iterable[npt.NDArray[Any]]) -> dict[str, Any]:
@@ -273,23 +153,15 @@ class Part:
         return slice(self.start, self.stop)
 
 
-def worked(plan: Plan, part: Part, sources: list[Any], scales: list[Any], arrays: list[Any]) -> Any:
-    """Return the sums of a block and the arrays of its renewed state, or the only one of these.
+def run_plan(
+    plan: Plan, part: Part, sources: list[Any], scales: list[Any], arrays: list[Any]
+) -> Any:
+    """Run the kernels of a plan on a block, given the source and row scales of each view it reads.
 
-    Parameters
-    ----------
-    plan : Plan
-    part : Part
-    sources : list
-        Of each view that is looked at, what :func:`opened` takes.
-    scales : list of ndarray or None
-        Of each of these views, the factors of its rows.
-    arrays : list of ndarray
-        Of each state that is read, its arrays.
+    Return the sums and the arrays of the new state; without sums, a single array by itself.
     """
     keep_freed_memory()
-    recycled = recycled_here()
-    arrays_of_views = [opened(source, part.dtype) for source in sources]
+    arrays_of_views = [load_rows(source, part.dtype) for source in sources]
     size = part.stop - part.start
     pieces = list(_pieces(size, arrays_of_views, plan.row_bytes, plan.sums_bytes))
     most = pieces[0].stop
@@ -311,7 +183,7 @@ def worked(plan: Plan, part: Part, sources: list[Any], scales: list[Any], arrays
                     sums = result
             results = [which.of(block.state) for which in plan.written]
             if not written:
-                written.extend(recycled.empty((size, *x.shape[1:]), x.dtype) for x in results)
+                written.extend(np.empty((size, *x.shape[1:]), x.dtype) for x in results)
             for whole, result in zip(written, results, strict=True):
                 whole[piece] = result
             yield sums
@@ -331,12 +203,12 @@ def _pieces(
 
 
 def _piece_rows(views: list[Any], row_bytes: float, sums_bytes: float) -> int:
-    """Return how many rows are worked on at a time."""
+    """Return how many rows are processed at a time."""
     narrowest = min(
         (_CACHE_BYTES / max(x[:1].nbytes, 1) for x in views if not sp.issparse(x)), default=np.inf
     )
     rows = min(_TEMPORARY_BYTES / row_bytes, narrowest)
-    # sums are added once a piece: they must not outweigh the work on its rows
+    # sums are added once per piece and must not outweigh the work on its rows
     return int(np.clip(max(rows, sums_bytes / 1024), *_PIECE_ROWS))
 
 
@@ -356,11 +228,10 @@ def _block(
 
 
 class _Pieces:
-    """Rows of a block, some at a time: times a number, and where products are fast.
+    """Rows of a block, some at a time, multiplied by a number and aligned in memory.
 
-    Arrays that came over the network begin anywhere in memory, and NumPy would copy them whole, and
-    slowly, at each product. Their rows are copied into one place instead, which stays in the cache,
-    and so are rows that are multiplied.
+    Arrays from the network may be misaligned, and NumPy would copy them as a whole, slowly, for
+    every product. Such rows are copied a piece at a time into a buffer that stays in the cache.
     """
 
     def __init__(self, x: Any, most: int, times: float = 1.0) -> None:
@@ -370,10 +241,7 @@ class _Pieces:
             self._place = np.empty((most, *x.shape[1:]), x.dtype)
 
     def of(self, piece: slice) -> Any:
-        """Return the rows of a piece, good until the next one is asked for.
-
-        They cannot be written into: other tasks may share them.
-        """
+        """Return the rows of a piece, read-only and valid until the next request."""
         if sp.issparse(self._x):
             return rows_of(self._x, piece)
         rows = self._x[piece]
@@ -388,10 +256,10 @@ class _Pieces:
         return rows
 
 
-def opened(source: list[Any], dtype: np.dtype[Any]) -> Any:
-    """Return the raw rows of a view: columns side by side, sparse ones as clean CSR.
+def load_rows(source: list[Any], dtype: np.dtype[Any]) -> Any:
+    """Return the raw rows of a view, with its chunks of columns concatenated.
 
-    A source is a list of columns, each an array or a recipe with what it is made from.
+    Sparse rows become CSR arrays without duplicate entries.
     """
     columns = [maker(given) if callable(maker) else maker for maker, given in source]
     if not any(sp.issparse(x) for x in columns):
@@ -406,33 +274,32 @@ def opened(source: list[Any], dtype: np.dtype[Any]) -> Any:
     return x
 
 
-def scaled(
+def row_scales(
     part: Part, source: list[Any], normalize: str | None, here: npt.NDArray[np.bool_] | None
 ) -> Any:
     """Return the factors of the rows of a view."""
-    x = opened(source, part.dtype)
+    x = load_rows(source, part.dtype)
     found = np.empty(x.shape[0], part.dtype)
     for piece in _pieces(x.shape[0], [x]):
-        view = RowView(rows_of(x, piece), None)
-        present = None if here is None else here[:, None]
-        found[piece] = scale_rows(view, 0, piece, normalize, present, part.dtype).scale
+        present = None if here is None else here[piece]
+        found[piece] = row_scale(rows_of(x, piece), normalize, present, part.dtype)
     return found
 
 
 def restricted(part: Part, source: list[Any], active: npt.NDArray[np.intp]) -> Any:
-    """Return a copy of the rows of a view that holds the features `active` only."""
-    return RowView(opened(source, part.dtype), None).restrict(active).x
+    """Return a copy of the rows of a view with the features `active` only."""
+    return RowView(load_rows(source, part.dtype), None).restrict(active).x
 
 
 def stored(part: Part, source: list[Any]) -> Sums:
-    """Return how many entries each feature of a sparse view stores."""
-    x = opened(source, part.dtype)
+    """Return the number of stored entries of each feature of a sparse view."""
+    x = load_rows(source, part.dtype)
     return (np.bincount(x.indices, minlength=x.shape[1]),)
 
 
 def taken(part: Part, sources: list[Any], scales: list[Any], rows: npt.NDArray[np.intp]) -> Any:
     """Return some rows of some views, and their factors."""
-    views = [opened(source, part.dtype)[rows] for source in sources]
+    views = [load_rows(source, part.dtype)[rows] for source in sources]
     return views, [None if scale is None else scale[rows] for scale in scales]
 
 
@@ -444,11 +311,11 @@ def taken_state(array: npt.NDArray[Any], rows: npt.NDArray[np.intp]) -> npt.NDAr
 _AT_ONCE = 8  # results that are added together
 _SMALL = 1 << 20  # bytes of results that the driver may add itself, which saves a task
 
-_CALLS = itertools.count()  # whose next is safe where threads ask at once
+_CALLS = itertools.count()  # safe with several threads
 
 
 class GraphOfCall(dict[Any, Any]):
-    """Tasks by keys that no other call has."""
+    """A task graph with keys that no other call uses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -462,18 +329,13 @@ class GraphOfCall(dict[Any, Any]):
         return keys
 
     def take_apart(self, results: list[Any], places: range) -> list[list[Any]]:
-        """Return the keys of parts of results, so that each is kept and dropped by itself."""
+        """Return the keys of parts of results, so that each is released independently."""
         return [self.add("part", [(getitem, key, place) for key in results]) for place in places]
 
     def partial_sums(self, results: list[Any], size: float) -> list[Any]:
-        """Return the keys of the sums of some results each, in the order of the blocks.
+        """Return the keys of a few partial sums, in the order of the blocks.
 
-        Parameters
-        ----------
-        results : list
-            Keys of what is added.
-        size : float
-            Bytes of one of them. If they are large, one sum is left.
+        `size` is that of one result in bytes. Large results are added to a single sum.
         """
         few = _AT_ONCE if size * _AT_ONCE <= _SMALL else 1
         while len(results) > few:
@@ -485,17 +347,17 @@ class GraphOfCall(dict[Any, Any]):
 Graph: TypeAlias = Mapping[Any, Any]
 """Tasks by key, as Dask takes them."""
 Ref: TypeAlias = Any
-"""What stands for a result in later tasks: a future of the cluster, or the result itself."""
+"""A result in later tasks: a future of the cluster, or the result itself."""
 
 _LOST = (
-    "the scheduler of the Dask cluster was lost in the middle of the work ({why}). What its "
-    "workers held is gone with it: start a cluster and fit again. With checkpoint=PATH a fit goes "
-    "on where the last one stopped"
+    "the connection to the scheduler of the Dask cluster was lost ({why}), and with it the state "
+    "of the fit; start a new cluster and fit again. With checkpoint=PATH a fit resumes where the "
+    "last one stopped"
 )
 
 
 class Runner(Protocol):
-    """Runs graphs, and keeps results where they are needed next."""
+    """Runs graphs, and keeps results for later tasks."""
 
     remote: bool
 
@@ -503,11 +365,11 @@ class Runner(Protocol):
         """Return the results of some keys, and references to those of others."""
 
     def working(self) -> Any:
-        """Hold what the work needs while it runs."""
+        """Hold resources of a fit."""
 
 
 def runner_for(arrays: Iterable[Any]) -> Runner:
-    """Return the active client's cluster, else the scheduler that Dask is set to, or threads."""
+    """Return a runner for the active client, or else for the scheduler that Dask is set to."""
     get = get_scheduler(collections=list(arrays))
     client = getattr(get, "__self__", None)
     if "distributed" in sys.modules and client is not None:
@@ -519,7 +381,7 @@ def runner_for(arrays: Iterable[Any]) -> Runner:
 
 
 class Here:
-    """Tasks in this process, by the scheduler that Dask is set to; a reference is the result."""
+    """Tasks in this process, run by the scheduler of Dask; a reference is the result."""
 
     remote = False
 
@@ -532,15 +394,14 @@ class Here:
         return list(results[: len(fetched)]), list(results[len(fetched) :])
 
     def working(self) -> Any:
-        """Hold BLAS to one thread in each of those of Dask."""
+        """Limit BLAS to one thread in each thread of Dask."""
         return limited_threads(1)
 
 
 class Cluster:
     """Tasks on the workers of a cluster; a reference is a future, whose data stay there.
 
-    Results that are lost with a worker are made again by the scheduler, which knows the tasks
-    that lead to them from the views on.
+    If a worker is lost, the scheduler recomputes its results, from the views if necessary.
     """
 
     remote = True
@@ -552,29 +413,29 @@ class Cluster:
     def run(self, graph: Graph, fetched: list[Any], kept: list[Any]) -> tuple[list[Any], list[Ref]]:
         """Return the results of some keys, and references to those of others.
 
-        It waits for the former only: what is kept may still be in the making.
+        It waits for the former only.
         """
         with self._watched():
-            # what the samples' owner hands over in this process is large, and knows it
+            # arrays of the caller's process are large, and the caller knows it
             with dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 TiB"}):
                 futures = self._client.get(dict(graph), [*fetched, *kept], sync=False)
-            # results of the call before are let go only now: messages of a client are at least
-            # ten milliseconds apart, and the graph would have waited behind that one
+            # results of the previous call are released only now: a client sends messages at least
+            # ten milliseconds apart, and an earlier release would delay the graph
             self._last = futures[: len(fetched)]
             results = self._client.gather(futures[: len(fetched)]) if fetched else []
             return list(results), futures[len(fetched) :]
 
     def working(self) -> Any:
-        """Hold nothing: the workers have their threads."""
+        """Hold nothing: workers have their own threads."""
         return nullcontext()
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
-        """Say what happened where the connection to the scheduler breaks."""
+        """Raise a clear error if the connection to the scheduler breaks."""
         try:
             yield
         except Exception as error:
-            # what a task raised comes here too, with the client in good order
+            # an exception of a task leaves the client running
             if self._client.status == "running" and not isinstance(error, CancelledError):
                 raise
             raise RuntimeError(_LOST.format(why=str(error) or type(error).__name__)) from error

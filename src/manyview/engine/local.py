@@ -1,4 +1,4 @@
-"""Rows in the memory of this process, or on its disk."""
+"""The engine for rows in the memory of this process, or on its disk."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from itertools import pairwise
 from math import ceil
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
-from manyview.engine.arrays import Array, to_numpy
+from manyview.engine.arrays import Array, namespace, to_numpy
 from manyview.engine.base import Engine
-from manyview.engine.block import Block, RowView, Sums, Update, add_sums, rows_of, scale_rows
+from manyview.engine.block import Block, RowView, Sums, Update, add_sums, row_scale, rows_of
 from manyview.engine.scaling import Scaling
 from manyview.linalg.threads import limited_threads
 from manyview.views import Views
@@ -26,18 +26,9 @@ __all__ = ["LocalEngine"]
 S = TypeVar("S")
 T = TypeVar("T")
 
-# A block's rows are read twice by the hot loop, the second time from the cache; shorter blocks
-# would spend their time on calls. Measured by benchmarks/hot_loop.py. Rows on disk are best read
-# by the same blocks: the system reads ahead, and asking it to (madvise) made it slower or changed
-# nothing. Measured by benchmarks/out_of_core.py.
-_BLOCK_BYTES = 4 << 20
-_BLOCK_ROWS = (512, 8192)
-_MOST_BYTES = 256 << 20  # of a block of rows that are very wide
-_SHARED = 4  # beyond two, blocks are a multiple of this; of the threads, sums would depend on them
-
 
 class LocalEngine(Engine):
-    """Row blocks in this process, worked on one after another or by several threads.
+    """Row blocks in this process, processed one after another or by several threads.
 
     Parameters
     ----------
@@ -46,18 +37,27 @@ class LocalEngine(Engine):
     normalize : {"rows", "columns"} or None
         Unit rows, standardised columns, or neither.
     n_threads : int
-        Threads over blocks. With one of either, products use the threads of BLAS instead.
+        Threads over blocks. With one thread or one block, products use the threads of BLAS.
     scalings : list of Scaling, optional
-        Column scalings found by an earlier fit, for samples that it did not see.
+        Column scalings of an earlier fit, for out-of-sample prediction.
 
     Attributes
     ----------
     blocks : list of Block
-    scalings : list of Scaling
-        One a view.
-    dtype : dtype
-        Precision of all state and factors.
     """
+
+    # The hot loop reads a block twice, the second time from the cache; in shorter blocks the
+    # overhead of calls dominates. The same sizes suit rows on disk. Measured by
+    # benchmarks/hot_loop.py and benchmarks/out_of_core.py.
+    block_bytes: ClassVar[int] = 4 << 20
+    block_rows: ClassVar[tuple[int, int]] = (512, 8192)
+    # Bound for blocks of very wide rows.
+    most_bytes: ClassVar[int] = 256 << 20
+    # More than two blocks come in multiples of this number. It does not depend on the number of
+    # threads, because sums would depend on it too.
+    block_multiple: ClassVar[int] = 4
+
+    _pool: ThreadPoolExecutor | None = None  # while a fit runs
 
     def __init__(
         self,
@@ -73,23 +73,42 @@ class LocalEngine(Engine):
         self._arrays = list(views.arrays)
         self.blocks = [
             Block(rows, [RowView(rows_of(array, rows), None) for array in self._arrays])
-            for rows in _row_slices(views)
+            for rows in self._row_slices()
         ]
 
         def scaled(block: Block) -> list[RowView]:
-            return [
-                scale_rows(view, v, block.rows, normalize, views.present, self.dtype)
-                for v, view in enumerate(block.views)
-            ]
+            rows = []
+            for v, view in enumerate(block.views):
+                present = None if views.present is None else views.present[block.rows, v]
+                scale = row_scale(view.x, normalize, present, self.dtype)
+                rows.append(RowView(view.x, scale))
+            return rows
 
         with self.running():
-            for block, rows in zip(self.blocks, self._map(scaled), strict=True):
-                block.views = rows
+            self._whole = list(self._map(scaled, self.blocks))
+            for block, rows in zip(self.blocks, self._whole, strict=True):
+                block.views = list(rows)
             self.scalings = scalings or self._found_scalings(views.n_features, normalize)
+
+    def _row_slices(self) -> list[slice]:
+        """Return the rows of each block: blocks of nearly equal size that threads can share."""
+        widest = max(
+            12 * array.nnz / array.shape[0] if sp.issparse(array) else array[:1].nbytes
+            for array in self._arrays
+        )
+        widest = max(widest, 1.0)
+        rows = int(np.clip(self.block_bytes / widest, *self.block_rows))
+        rows = max(1, min(rows, int(self.most_bytes / widest)))
+        count = ceil(self.n_samples / rows)
+        if count > 2:
+            count = ceil(count / self.block_multiple) * self.block_multiple
+        count = min(count, self.n_samples)
+        ends = [round(self.n_samples * part / count) for part in range(count + 1)]
+        return [slice(begin, end) for begin, end in pairwise(ends)]
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Hold the threads while a fit runs, and BLAS to one thread in each of them."""
+        """Keep a pool of threads while a fit runs, with one BLAS thread in each of them."""
         if self._n_threads == 1 or len(self.blocks) == 1:
             yield
             return
@@ -97,17 +116,19 @@ class LocalEngine(Engine):
             try:
                 yield
             finally:
-                del self._pool
+                self._pool = None
 
     def sum(self, kernel: Callable[..., Sums], *args: Any) -> Sums:
         """Return the sums over blocks of what ``kernel(block, *args)`` returns."""
-        return add_sums(self._map(lambda block: kernel(block, *args)))
+        args = self._placed(args)
+        return add_sums(self._map(lambda block: kernel(block, *args), self.blocks))
 
     def update(self, kernel: Callable[..., Update], *args: Any) -> Sums:
-        """Put the state that ``kernel(block, *args)`` returns into each block; sum the rest.
+        """Store the state that ``kernel(block, *args)`` returns in each block; sum the rest.
 
-        Nothing changes before all blocks are done, so that an interrupt leaves them as they were.
+        Nothing changes before all blocks are done, so an interrupt leaves the old state.
         """
+        args = self._placed(args)
         states: list[dict[str, Any]] = []
 
         def sums_of(results: Iterable[Update]) -> Iterator[Sums]:
@@ -115,17 +136,17 @@ class LocalEngine(Engine):
                 states.append(state)
                 yield sums
 
-        total = add_sums(sums_of(self._map(lambda block: kernel(block, *args))))
+        results = self._map(lambda block: kernel(block, *args), self.blocks)
+        total = add_sums(sums_of(results))
         self.restore(states)
         return total
 
     def restrict(self, v: int, active: npt.NDArray[np.intp] | None) -> None:
-        """Let the blocks hold only some features of view `v`; None brings all of them back."""
+        """Let the blocks hold only some features of view `v`; None restores all of them."""
         if active is None and self.scalings[v].active is None:
             return
-        for block in self.blocks:
-            view = RowView(rows_of(self._arrays[v], block.rows), block.views[v].scale)
-            block.views[v] = view if active is None else view.restrict(active)
+        for block, whole in zip(self.blocks, self._whole, strict=True):
+            block.views[v] = whole[v] if active is None else whole[v].restrict(active)
         self.scalings[v] = self.scalings[v].restrict(active)
 
     def restricted_size(self, v: int, features: npt.NDArray[np.bool_]) -> int:
@@ -138,33 +159,35 @@ class LocalEngine(Engine):
 
     def scatter(self, name: str, values: npt.NDArray[Any]) -> None:
         """Give each block its rows of an array, as state."""
+        values = self._placed(values)
         for block in self.blocks:
             block.state[name] = values[block.rows]
 
     def gather(self, name: str) -> Array:
-        """Return a state of all blocks as one array, where the samples are."""
-        return np.concatenate([block.state[name] for block in self.blocks])
+        """Return a state of all blocks as one array, on the device of the samples."""
+        parts = [block.state[name] for block in self.blocks]
+        return namespace(*parts).concat(parts, axis=0)
 
     def snapshot(self, *names: str) -> list[dict[str, Any]]:
-        """Return some of the blocks' state, to be put back by :meth:`restore`.
+        """Return some of the blocks' state, for :meth:`restore`.
 
-        Kernels replace arrays and do not write into them, so that nothing is copied.
+        Nothing is copied, because kernels replace arrays and do not write into them.
         """
         return [{name: block.state.get(name) for name in names} for block in self.blocks]
 
     def restore(self, snapshot: list[dict[str, Any]]) -> None:
-        """Put back the state of a snapshot."""
+        """Restore the state of a snapshot."""
         for block, state in zip(self.blocks, snapshot, strict=True):
             block.state.update(state)
 
     def rescale(self, name: str, factors: Sequence[float]) -> None:
-        """Multiply each array of a state that is a list by a number, where it is."""
+        """Multiply each array of a state that is a list by a number, in place."""
         for block in self.blocks:
-            for x, times in zip(block.state[name], factors, strict=True):
-                x *= times
+            for x, factor in zip(block.state[name], factors, strict=True):
+                x *= factor
 
     def take(self, samples: npt.NDArray[np.intp]) -> list[RowView]:
-        """Return some samples' rows of every view; of all, the views themselves."""
+        """Return the rows of some samples in every view; all samples are not copied."""
         whole = np.array_equal(samples, np.arange(self.n_samples))
         taken = []
         for v, array in enumerate(self._arrays):
@@ -174,29 +197,30 @@ class LocalEngine(Engine):
         return taken
 
     def take_state(self, name: str, samples: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
-        """Return some samples' rows of a state, in this process."""
+        """Return a state of some samples, in this process."""
         return to_numpy(self.gather(name))[samples]
 
     def side_by_side(self, function: Callable[[S], T], items: Sequence[S]) -> list[T]:
-        """Return what `function` makes of each item, by the threads that work on blocks."""
-        return list(self._in_turn(function, items))
+        """Return ``function(item)`` for each item, computed by the threads over blocks."""
+        return list(self._map(function, items))
 
-    def _map(self, function: Callable[[Block], T]) -> Iterator[T]:
-        return self._in_turn(function, self.blocks)
+    def _placed(self, value: Any) -> Any:
+        """Return arguments of a kernel on the device of the samples."""
+        return value
 
-    def _in_turn(self, function: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
-        pool = getattr(self, "_pool", None)
-        if pool is None:
+    def _map(self, function: Callable[[S], T], items: Sequence[S]) -> Iterator[T]:
+        if self._pool is None:
             return map(function, items)
-        return _in_turn(pool, function, items, ahead=2 * self._n_threads)
+        return map_in_order(self._pool, function, items, ahead=2 * self._n_threads)
 
 
-def _in_turn(
+def map_in_order(
     pool: ThreadPoolExecutor, function: Callable[[S], T], items: Sequence[S], ahead: int
 ) -> Iterator[T]:
-    """Yield what the pool makes of each item, in order.
+    """Yield ``function(item)`` for each item, in order.
 
-    It is never more than some items ahead of who asks: sums as large as a factor would pile up.
+    The pool is at most `ahead` items ahead of the consumer, because results may be as large as a
+    factor.
     """
     waiting: deque[Future[T]] = deque()
     try:
@@ -209,17 +233,3 @@ def _in_turn(
     finally:
         for future in waiting:
             future.cancel()
-
-
-def _row_slices(views: Views) -> list[slice]:
-    widest = max(
-        12 * array.nnz / array.shape[0] if sp.issparse(array) else array[:1].nbytes
-        for array in views.arrays
-    )
-    rows = int(np.clip(_BLOCK_BYTES / max(widest, 1.0), *_BLOCK_ROWS))
-    rows = max(1, min(rows, int(_MOST_BYTES / max(widest, 1.0))))
-    # as many blocks as threads can share, all of a size: at the end none is left alone with one
-    count = ceil(views.n_samples / rows)
-    count = min(ceil(count / _SHARED) * _SHARED if count > 2 else count, views.n_samples)
-    ends = [round(views.n_samples * part / count) for part in range(count + 1)]
-    return [slice(begin, end) for begin, end in pairwise(ends)]

@@ -1,8 +1,8 @@
-"""How a view is scaled without touching its entries.
+"""Column scaling of views without a change of their entries.
 
-The scaled view is ``Z = [scale_n (x_n - centre) * width, 1]``, bias last. Products with it are
-products with the raw rows between a fold of the factor before and an unfold of the sum after:
-both are as small as the factor, so they are done once, not block by block.
+The scaled view is ``Z = [scale_n (x_n - centre) * width, 1]`` with the bias last. A product with
+it is a product with the raw rows, between a fold of the factor and an unfold of the sum. Both are
+as small as the factor and are done once, not for each block.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Pulled:
 
 
 class Folded(NamedTuple):
-    """A view factor as raw rows meet it."""
+    """A view factor in the form that is multiplied with raw rows."""
 
     features: Array
     offset: Array | None
@@ -61,27 +61,27 @@ class Folded(NamedTuple):
 
 @dataclass(frozen=True)
 class Scaling:
-    """Column scaling of one view, and which of its features still take part.
+    """Column scaling of one view, and which of its features the blocks hold.
 
     Attributes
     ----------
     n_features : int
         Width of the view.
     centre, width : ndarray of shape (n_features,), or None
-        Column means that are taken off and factors that follow; None for neither.
+        Column means to subtract and factors to multiply by; None for neither.
     active : ndarray of int, or None
-        Features that the raw rows of the blocks still hold; None for all.
+        Features that the raw rows of the blocks hold; None for all.
     """
 
     n_features: int
     centre: Matrix | None = None
     width: Matrix | None = None
     active: npt.NDArray[np.intp] | None = None
-    _there: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
+    _on_device: dict[Any, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @property
     def columns(self) -> tuple[Matrix, Matrix] | None:
-        """Centre and width, or None where columns are left as they are."""
+        """Centre and width, or None where columns are not scaled."""
         if self.centre is None or self.width is None:
             return None
         return self.centre, self.width
@@ -91,27 +91,25 @@ class Scaling:
         return replace(self, active=active)
 
     def fold(self, factor: Array) -> Folded:
-        """Bring a (n_features + 1) x R factor to the raw rows."""
+        """Bring an (n_features + 1) x R factor to the raw rows."""
         features, bias, offset = factor[:-1, ...], factor[-1, ...], None
         if self.columns is not None:
             centre, width = self._columns_like(factor)
             features = features * width[:, None]
             offset = -(centre @ features)
         if self.active is not None:
-            index = self._kept_there("active", self.active, factor)
+            index = self._placed("active", factor)
             features = namespace(factor).take(features, index, axis=0)
         return Folded(features, offset, bias)
 
     def unfold(self, pulled: Pulled) -> Array:
         """Bring a sum of :meth:`RowView.pull` to the shape of the factor.
 
-        Rows of features that no longer take part are zero.
+        Rows of features that the blocks do not hold are zero.
         """
         features = pulled.features
         xp, device = namespace(features), array_api_compat.device(features)
-        index = None
-        if self.active is not None:
-            index = self._kept_there("active", self.active, features)
+        index = None if self.active is None else self._placed("active", features)
         if self.columns is not None:
             centre, width = self._columns_like(features)
             if index is not None:
@@ -127,21 +125,17 @@ class Scaling:
         return full
 
     def _columns_like(self, array: Array) -> tuple[Array, Array]:
-        if self.columns is None:
-            raise AssertionError("these columns are left as they are")
+        centre, width = self._placed("centre", array), self._placed("width", array)
         if isinstance(array, np.ndarray):
-            return self.columns
-        centre, width = (
-            as_dtype_of(self._kept_there(name, part, array), array)
-            for name, part in zip(("centre", "width"), self.columns, strict=True)
-        )
-        return centre, width
+            return centre, width
+        return as_dtype_of(centre, array), as_dtype_of(width, array)
 
-    def _kept_there(self, name: str, values: npt.NDArray[Any], array: Array) -> Array:
-        """Return values where an array is, brought there once: a product a step needs them."""
+    def _placed(self, name: str, array: Array) -> Array:
+        """Return an attribute on the device of an array, copied there once and kept."""
+        values = getattr(self, name)
         if isinstance(array, np.ndarray):
             return values
         key = (name, str(array_api_compat.device(array)))
-        if key not in self._there:
-            self._there[key] = placed_like(values, array)
-        return self._there[key]
+        if key not in self._on_device:
+            self._on_device[key] = placed_like(values, array)
+        return self._on_device[key]
