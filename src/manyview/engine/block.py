@@ -51,6 +51,8 @@ class State:
     PROPOSAL = "proposal"  # labels that the label step suggests
     GAIN = "gain"  # what each suggested label gains
     TRIAL = "trial"  # suggested labels under test
+    SPANNED = "spanned"  # orthonormal basis of a prediction of deficient rank
+    SCALED = "scaled"  # rows of F, scaled for k-means
     EMBEDDING = "embedding"  # spectral embedding, samples x dimensions
     NEIGHBOURS = "near"  # numbers of the nearest samples or landmarks, nearest first
 

@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
-from manyview.engine import blas_threads, engine_for
+from manyview.engine import State, blas_threads, engine_for
 from manyview.graph.settings import GraphSettings
 from manyview.graph.spectral import exact_clusters, landmark_clusters
 from manyview.views import check_scale
@@ -149,13 +149,13 @@ class MultiViewSpectral(MultiViewClusterer):
         with engine.running(), self._progress(1, "unexplained variance") as show:
             if engine.n_samples <= settings.exact_limit:
                 clusters, affinity = exact_clusters(engine, self.n_clusters, rng, settings=settings)
-                engine.scatter("labels", clusters.labels)
-                engine.scatter("embedding", clusters.embedding)
+                engine.scatter(State.LABELS, clusters.labels)
+                engine.scatter(State.EMBEDDING, clusters.embedding)
                 unexplained = clusters.unexplained
             else:
                 unexplained = landmark_clusters(engine, self.n_clusters, rng, settings=settings)
             show(1, unexplained)
-            labels, embedding = engine.gather("labels"), engine.gather("embedding")
+            labels, embedding = engine.gather(State.LABELS), engine.gather(State.EMBEDDING)
         self._record_views(checked)
         self.labels_, self.embedding_, self.affinity_ = labels, embedding, affinity
         return self

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview._typing import Matrix
-from manyview.engine import Block, Engine, Sums, Update
+from manyview.engine import Block, Engine, State, Sums, Update
 from manyview.engine.arrays import (
     Array,
     as_dtype,
@@ -36,7 +36,7 @@ def cluster_state(
     n, most = engine.n_samples, max(settings.kmeans_rows, 10 * n_clusters)
     if n <= most:
         labels, centres = cluster_rows(engine.take_state(name, np.arange(n)), n_clusters, rng)
-        engine.scatter("labels", labels)
+        engine.scatter(State.LABELS, labels)
         return centres
     sample = np.sort(rng.choice(n, most, replace=False))
     _, centres = cluster_rows(engine.take_state(name, sample), n_clusters, rng)
@@ -74,8 +74,8 @@ def lloyd(
             for part, (total, centre) in enumerate(zip(sums, centres, strict=True))
         ]
     if not sizes.all():
-        labels = to_numpy(engine.gather("labels")).astype(np.intp)
-        engine.scatter("labels", without_empty(labels, sizes.size))
+        labels = to_numpy(engine.gather(State.LABELS)).astype(np.intp)
+        engine.scatter(State.LABELS, without_empty(labels, sizes.size))
     return centres
 
 
@@ -87,7 +87,7 @@ def _assign_kernel(block: Block, name: str, centres: Array) -> Update:
     labels, members, cost = assigned(distances)
     exact = as_dtype(members, np.float64)
     sums = product_over_rows(exact, as_dtype(rows, np.float64))
-    return {"labels": labels}, (cost, xp.sum(exact, axis=0), sums)
+    return {State.LABELS: labels}, (cost, xp.sum(exact, axis=0), sums)
 
 
 def assigned(distances: Array) -> tuple[Array, Array, Array]:
@@ -110,5 +110,5 @@ def cluster_sizes(engine: Engine, n_clusters: int) -> npt.NDArray[np.float64]:
 
 
 def _sizes_kernel(block: Block, n_clusters: int) -> Sums:
-    members = as_dtype(members_of(block.state["labels"], n_clusters), np.float64)
+    members = as_dtype(members_of(block.state[State.LABELS], n_clusters), np.float64)
     return (namespace(members).sum(members, axis=0),)

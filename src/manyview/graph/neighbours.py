@@ -10,7 +10,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview._typing import Matrix
-from manyview.engine import Block, Engine, RowView, Update
+from manyview.engine import Block, Engine, RowView, State, Update
 from manyview.engine.arrays import (
     Array,
     as_dtype_of,
@@ -66,8 +66,8 @@ def neighbour_graphs(
     widths = halfway_widths(engine)
     search = landmark_search(engine, samples, max(counts), widths, order=order, settings=settings)
     find_nearest(engine, search, itself=False)
-    near = engine.take_state("near", np.arange(n))
-    engine.forget("near")
+    near = engine.take_state(State.NEIGHBOURS, np.arange(n))
+    engine.forget(State.NEIGHBOURS)
     graphs = [weighted_links(near[:, :count], harmonic_weights(count), n) for count in counts]
     return [sp.csr_array(graph + graph.T) for graph in graphs]
 
@@ -166,7 +166,7 @@ def find_nearest(engine: Engine, search: Search, *, itself: bool = True) -> None
 
 def _nearest_kernel(block: Block, search: Search, itself: bool) -> Update:
     near = list(nearest_chunks(block, search, itself=itself))
-    return {"near": namespace(near[0]).concat(near, axis=0)}, ()
+    return {State.NEIGHBOURS: namespace(near[0]).concat(near, axis=0)}, ()
 
 
 def nearest_of(rows: list[RowView], search: Search) -> npt.NDArray[np.integer[Any]]:

@@ -16,7 +16,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from manyview._typing import Matrix
-from manyview.engine import Block, Engine, RowView, Sums, Update
+from manyview.engine import Block, Engine, RowView, State, Sums, Update
 from manyview.engine.arrays import (
     Array,
     as_dtype,
@@ -82,10 +82,10 @@ def spectral_labels(
         )
     if engine.n_samples <= settings.exact_limit:
         clusters, _ = exact_clusters(engine, n_clusters, rng, order=order, settings=settings)
-        engine.scatter("labels", clusters.labels)
+        engine.scatter(State.LABELS, clusters.labels)
         return clusters.unexplained
     unexplained = landmark_clusters(engine, n_clusters, rng, order=order, settings=settings)
-    engine.forget("embedding")
+    engine.forget(State.EMBEDDING)
     return unexplained
 
 
@@ -137,7 +137,7 @@ def landmark_clusters(
     candidates = searches(engine, landmarks, n_clusters, order=order, settings=settings)
     search, unexplained = choose_search(engine, candidates, n_clusters, rng, settings=settings)
     _embed(engine, search, n_clusters, rng, settings)
-    cluster_state(engine, "embedding", n_clusters, rng, settings=settings)
+    cluster_state(engine, State.EMBEDDING, n_clusters, rng, settings=settings)
     return unexplained
 
 
@@ -220,7 +220,7 @@ def _embed(
     seed = int(rng.integers(2**31 - 1))
     (gram,) = engine.sum(_gram_kernel, again, weights, size, engine.dtype, part, seed)
     engine.update(_embed_kernel, again, weights, _readout(to_numpy(gram), n_clusters))
-    engine.forget("near")
+    engine.forget(State.NEIGHBOURS)
 
 
 def _summing_to_one(count: int) -> Matrix:
@@ -258,7 +258,7 @@ def _gram_kernel(
     seed: int,
 ) -> Sums:
     """Sum ``Z'Z`` over a random part of the rows; without a search, by the stored landmarks."""
-    like = block.state["near"] if search is None else block.views[0].x
+    like = block.state[State.NEIGHBOURS] if search is None else block.views[0].x
     drawn = uniform_of_rows(block.numbers(like.data if is_sparse(like) else like), seed)
     (chosen,) = namespace(drawn).nonzero(drawn < part)
     if search is None:
@@ -282,13 +282,13 @@ def _gram_kernel(
 def _embed_kernel(block: Block, search: Search | None, weights: Array, readout: Array) -> Update:
     """Embed the rows by their nearest landmarks; without a search, by the stored ones."""
     # a few rows at a time: the nearest landmarks of all may take more memory than the views
-    chunks = [block.state["near"]] if search is None else nearest_chunks(block, search)
+    chunks = [block.state[State.NEIGHBOURS]] if search is None else nearest_chunks(block, search)
     parts = [_embedded(near, weights, readout) for near in chunks]
     xp = namespace(parts[0])
     embedded = xp.concat(parts, axis=0)
     lengths = xp.sqrt(xp.sum(embedded * embedded, axis=1))[:, None]
     lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
-    return {"embedding": embedded / lengths}, ()
+    return {State.EMBEDDING: embedded / lengths}, ()
 
 
 def _embedded(near: Array, weights: Array, readout: Array) -> Array:

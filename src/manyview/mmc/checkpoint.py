@@ -27,11 +27,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview._typing import Floats
-from manyview.engine import Engine, RowView
+from manyview.engine import Engine, RowView, State
 from manyview.engine.arrays import to_numpy
 from manyview.exceptions import warn_user
 from manyview.mmc.indicator import OrthogonalIndicator
-from manyview.mmc.objective import INDICATOR, LABELS, Factors, project_all
+from manyview.mmc.objective import Factors, project_all
 from manyview.mmc.solver import Fitted, Problem
 from manyview.storage import Form, as_json, file_place, whole_file
 from manyview.views import Views
@@ -69,7 +69,7 @@ class Checkpoint:
         for v in range(n_views):
             engine.restrict(v, self.arrays.get(f"active{v}"))
         clusters = self.arrays["cluster_factor"]
-        engine.scatter(LABELS, self.arrays["labels"].astype(np.intp))
+        engine.scatter(State.LABELS, self.arrays["labels"].astype(np.intp))
         problem.indicator.start(engine, len(clusters), self.arrays.get("indicator"))
         views = tuple(engine.asarray(self.arrays[f"view_factor{v}"]) for v in range(n_views))
         rng.bit_generator.state = self.header["generator"]
@@ -164,11 +164,11 @@ class CheckpointFile:
         header |= {"gamma": problem.gamma, "generator": dict(rng.bit_generator.state)}
         factors, samples = fitted.factors.on_host(), np.arange(engine.n_samples)
         arrays: dict[str, Any] = {
-            "labels": engine.take_state(LABELS, samples).astype(np.int32),
+            "labels": engine.take_state(State.LABELS, samples).astype(np.int32),
             "cluster_factor": factors.clusters,
         }
         if isinstance(problem.indicator, OrthogonalIndicator):  # else it follows from the labels
-            arrays["indicator"] = engine.take_state(INDICATOR, samples)
+            arrays["indicator"] = engine.take_state(State.INDICATOR, samples)
         for v, factor in enumerate(factors.views):
             arrays[f"view_factor{v}"] = factor
             arrays[f"columns{v}"] = self._columns[v]

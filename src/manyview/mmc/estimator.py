@@ -20,7 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyview._typing import Matrix
 from manyview.base import MultiViewClusterer
-from manyview.engine import Engine, blas_threads, engine_for
+from manyview.engine import Engine, State, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
 from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
 from manyview.graph.settings import GraphSettings
@@ -30,7 +30,7 @@ from manyview.mmc.diagnostics import dominance_warning, fit_warning
 from manyview.mmc.explain import Combination, combinations_of
 from manyview.mmc.indicator import DiscreteIndicator, Indicator, OrthogonalIndicator
 from manyview.mmc.initial import STARTS, Given, Start
-from manyview.mmc.objective import LABELS, PREDICTION, checked_rank, default_gamma, penalty_named
+from manyview.mmc.objective import checked_rank, default_gamma, penalty_named
 from manyview.mmc.prediction import Predictor
 from manyview.mmc.solver import Candidate, Problem, best_of
 from manyview.views import Views, check_scale
@@ -301,7 +301,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ndarray of shape (n_samples,)
             Clusters.
         """
-        labels: npt.NDArray[np.intp] = self._predicted(views, LABELS)
+        labels: npt.NDArray[np.intp] = self._predicted(views, State.LABELS)
         return labels
 
     def transform(self, views: Any) -> Matrix:
@@ -317,7 +317,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ndarray of shape (n_samples, n_clusters)
             The score of each sample for each cluster, in the scale of ``indicator_``.
         """
-        prediction: Matrix = self._as_output(self._predicted(views, PREDICTION), views)
+        prediction: Matrix = self._as_output(self._predicted(views, State.PREDICTION), views)
         return prediction
 
     def explain(

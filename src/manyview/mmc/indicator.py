@@ -15,16 +15,12 @@ from typing import Any, Self
 import numpy as np
 
 from manyview._typing import Matrix
-from manyview.engine import Block, Engine, Sums, Update
+from manyview.engine import Block, Engine, State, Sums, Update
 from manyview.engine.arrays import Array, as_dtype, namespace, picked, placed_like, to_numpy
 from manyview.graph.kmeans import cluster_sizes, cluster_state, members_of
 from manyview.linalg.solvers import inverse_square_root
 from manyview.mmc.objective import (
-    INDICATOR,
-    LABELS,
     LEAST_EXPLAINED,
-    PREDICTION,
-    PROJECTIONS,
     Factors,
     Moments,
     cross_moment,
@@ -35,11 +31,6 @@ from manyview.mmc.prediction import CentreReadout, LargestReadout, Readout
 __all__ = ["DiscreteIndicator", "Indicator", "LargestGain", "OrthogonalIndicator", "best_moves"]
 
 # What the blocks hold during an update only
-PROPOSAL = "proposal"  # best other cluster of each sample
-GAIN = "gain"  # what the criterion gains by that move
-TRIAL = "trial"  # labels after the moves that are tried
-SPANNED = "spanned"  # orthonormal basis of the prediction, if it has deficient rank
-SCALED = "scaled"  # rows of F, scaled for k-means
 
 
 class Indicator(ABC):
@@ -75,10 +66,12 @@ def _set_from_labels(engine: Engine, sizes: Matrix) -> None:
 
 
 def _onehot_kernel(block: Block, sizes: Array, dtype: np.dtype[Any]) -> Update:
-    members = members_of(block.state[LABELS], sizes.shape[0])
+    members = members_of(block.state[State.LABELS], sizes.shape[0])
     xp = namespace(sizes)
     entries = 1.0 / xp.sqrt(sizes)
-    return {INDICATOR: as_dtype(xp.where(members, entries, xp.zeros_like(entries)), dtype)}, ()
+    return {
+        State.INDICATOR: as_dtype(xp.where(members, entries, xp.zeros_like(entries)), dtype)
+    }, ()
 
 
 def _with_new_indicator(engine: Engine, moments: Moments) -> Moments:
@@ -87,7 +80,9 @@ def _with_new_indicator(engine: Engine, moments: Moments) -> Moments:
 
 
 def _cross_kernel(block: Block) -> Sums:
-    return (cross_moment(interaction(block.state[PROJECTIONS]), block.state[INDICATOR]),)
+    return (
+        cross_moment(interaction(block.state[State.PROJECTIONS]), block.state[State.INDICATOR]),
+    )
 
 
 # The discrete indicator
@@ -144,7 +139,7 @@ class DiscreteIndicator(Indicator):
                 break
             engine.update(_accept_kernel)
             sizes, sums, moved = new_sizes, new_sums, True
-        engine.forget(PREDICTION, PROPOSAL, GAIN, TRIAL)
+        engine.forget(State.PREDICTION, State.PROPOSAL, State.GAIN, State.TRIAL)
         if not moved:
             return moments
         _set_from_labels(engine, sizes)
@@ -244,10 +239,10 @@ def _eps(array: Array) -> float:
 
 
 def _tally_kernel(block: Block, clusters: Array, damping: float) -> Update:
-    prediction = interaction(block.state[PROJECTIONS]) @ clusters.T
+    prediction = interaction(block.state[State.PROJECTIONS]) @ clusters.T
     if damping:
-        prediction = prediction + damping * block.state[INDICATOR]
-    return {PREDICTION: prediction}, _tally(block.state[LABELS], prediction)
+        prediction = prediction + damping * block.state[State.INDICATOR]
+    return {State.PREDICTION: prediction}, _tally(block.state[State.LABELS], prediction)
 
 
 def _tally(labels: Array, prediction: Array) -> Sums:
@@ -259,30 +254,32 @@ def _tally(labels: Array, prediction: Array) -> Sums:
 
 
 def _propose_kernel(block: Block, sizes: Array, sums: Array, thresholds: Array) -> Update:
-    proposal, gain = best_moves(block.state[PREDICTION], block.state[LABELS], sizes, sums)
+    proposal, gain = best_moves(
+        block.state[State.PREDICTION], block.state[State.LABELS], sizes, sums
+    )
     xp = namespace(gain)
     below = xp.searchsorted(xp.sort(gain), thresholds)
     gaining = xp.sum(xp.astype(gain > 0.0, xp.int64))
     counts = xp.concat([gaining[None], gain.shape[0] - below])
-    return {PROPOSAL: proposal, GAIN: gain}, (counts,)
+    return {State.PROPOSAL: proposal, State.GAIN: gain}, (counts,)
 
 
 def _largest_gain_kernel(block: Block) -> Sums:
-    return (LargestGain.of(block.state[GAIN], block.rows.start),)
+    return (LargestGain.of(block.state[State.GAIN], block.rows.start),)
 
 
 def _trial_kernel(block: Block, least_gain: float, sample: int | None) -> Update:
-    gain = block.state[GAIN]
+    gain = block.state[State.GAIN]
     moves = (gain > 0.0) & (gain >= least_gain)
     if sample is not None:
         rows = np.arange(block.rows.start, block.rows.stop)
         moves = placed_like(rows == sample, moves)
-    trial = namespace(gain).where(moves, block.state[PROPOSAL], block.state[LABELS])
-    return {TRIAL: trial}, _tally(trial, block.state[PREDICTION])
+    trial = namespace(gain).where(moves, block.state[State.PROPOSAL], block.state[State.LABELS])
+    return {State.TRIAL: trial}, _tally(trial, block.state[State.PREDICTION])
 
 
 def _accept_kernel(block: Block) -> Update:
-    return {LABELS: block.state[TRIAL]}, ()
+    return {State.LABELS: block.state[State.TRIAL]}, ()
 
 
 # The orthogonal indicator
@@ -296,7 +293,7 @@ class OrthogonalIndicator(Indicator):
         if given is None:
             super().start(engine, n_clusters)
         else:
-            engine.scatter(INDICATOR, given.astype(engine.dtype))
+            engine.scatter(State.INDICATOR, given.astype(engine.dtype))
 
     def update(
         self, engine: Engine, factors: Factors, moments: Moments, *, trust: float
@@ -334,8 +331,8 @@ class OrthogonalIndicator(Indicator):
         # k-means stops at an absolute tolerance, so rows get length 1 in place of 1 / sqrt(N)
         scale = float(np.sqrt(engine.n_samples))
         engine.update(_scaled_kernel, scale)
-        centres = cluster_state(engine, SCALED, len(clusters), rng)
-        engine.forget(SCALED)
+        centres = cluster_state(engine, State.SCALED, len(clusters), rng)
+        engine.forget(State.SCALED)
         return CentreReadout(scale * to_indicator, centres)
 
 
@@ -358,28 +355,28 @@ def _completion(overlap: Matrix, null: Matrix) -> Matrix:
 
 
 def _polar_kernel(block: Block, to_polar: Array) -> Update:
-    return {INDICATOR: interaction(block.state[PROJECTIONS]) @ to_polar}, ()
+    return {State.INDICATOR: interaction(block.state[State.PROJECTIONS]) @ to_polar}, ()
 
 
 def _spanned_kernel(block: Block, to_polar: Array) -> Update:
-    spanned = interaction(block.state[PROJECTIONS]) @ to_polar
-    return {SPANNED: spanned}, (cross_moment(spanned, block.state[INDICATOR]),)
+    spanned = interaction(block.state[State.PROJECTIONS]) @ to_polar
+    return {State.SPANNED: spanned}, (cross_moment(spanned, block.state[State.INDICATOR]),)
 
 
 def _filled_kernel(block: Block, fill: Array, overlap: Array) -> Update:
-    spanned, previous = block.state[SPANNED], block.state[INDICATOR]
+    spanned, previous = block.state[State.SPANNED], block.state[State.INDICATOR]
     filled = spanned + previous @ fill - spanned @ overlap
-    return {INDICATOR: filled, SPANNED: None}, ()
+    return {State.INDICATOR: filled, State.SPANNED: None}, ()
 
 
 def _indicator_gram_kernel(block: Block) -> Sums:
-    indicator = block.state[INDICATOR]
+    indicator = block.state[State.INDICATOR]
     return (cross_moment(indicator, indicator),)
 
 
 def _corrected_kernel(block: Block, correction: Array) -> Update:
-    return {INDICATOR: block.state[INDICATOR] @ correction}, ()
+    return {State.INDICATOR: block.state[State.INDICATOR] @ correction}, ()
 
 
 def _scaled_kernel(block: Block, scale: float) -> Update:
-    return {SCALED: scale * block.state[INDICATOR]}, ()
+    return {State.SCALED: scale * block.state[State.INDICATOR]}, ()

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from sklearn.utils.extmath import randomized_svd
 
 from manyview._typing import Matrix
-from manyview.engine import Block, Engine, RowView, Scaling, Sums, Update
+from manyview.engine import Block, Engine, RowView, Scaling, State, Sums, Update
 from manyview.engine.arrays import Array, namespace, placed_like, times, to_numpy, uniform_of_rows
 from manyview.graph.kmeans import assigned, cluster_sizes, lloyd
 from manyview.graph.settings import DEFAULTS, GraphSettings
@@ -94,7 +94,7 @@ class Start:
         neighbourhoods.
         """
         if isinstance(self.init, Given):
-            engine.scatter("labels", self.init.labels)
+            engine.scatter(State.LABELS, self.init.labels)
             return self._from_labels(engine, problem, rng, given=self.init.indicator)
         if self.init != "graph":
             _BY_LABELS[self.init](engine, self.n_clusters, rng)
@@ -131,11 +131,11 @@ class Start:
             return value
 
         settings = self.settings
-        of_graph, sizes = engine.snapshot("labels"), cluster_sizes(engine, self.n_clusters)
+        of_graph, sizes = engine.snapshot(State.LABELS), cluster_sizes(engine, self.n_clusters)
         by_graph = reached()
         iterations = settings.takeover_iterations
         kmeans_labels(engine, self.n_clusters, rng, max_iter=iterations, settings=settings)
-        of_kmeans = engine.snapshot("labels")
+        of_kmeans = engine.snapshot(State.LABELS)
         smallest = cluster_sizes(engine, self.n_clusters).min()
         outliers = smallest < settings.smallest_part * sizes.min()
         better = not outliers and reached() < (1.0 - settings.lower_by) * by_graph
@@ -160,7 +160,7 @@ class Start:
 
 def random_labels(engine: Engine, n_clusters: int, rng: np.random.Generator) -> None:
     """Put labels of equal frequency, in random order, into the blocks."""
-    engine.scatter("labels", rng.permutation(engine.n_samples) % n_clusters)
+    engine.scatter(State.LABELS, rng.permutation(engine.n_samples) % n_clusters)
 
 
 def kmeans_labels(
@@ -212,7 +212,7 @@ def _assign_kernel(block: Block, centres: list[Any], norms: Array) -> Update:
     labels, members, cost = assigned(norms - 2.0 * products)
     members = namespace(members).astype(members, products.dtype, copy=False)
     sums = [view.pull(members) for view in block.views]
-    return {"labels": labels}, (cost, namespace(members).sum(members, axis=0), *sums)
+    return {State.LABELS: labels}, (cost, namespace(members).sum(members, axis=0), *sums)
 
 
 def _uncentred(view: RowView, scaling: Scaling) -> Any:
@@ -359,7 +359,7 @@ def start_factors(
 
 
 def _part_sums_kernel(block: Block, n_clusters: int, rank: int, seed: int) -> Sums:
-    indicator = block.state["indicator"]
+    indicator = block.state[State.INDICATOR]
     xp = namespace(indicator)
     columns = np.arange(rank)
     drawn = uniform_of_rows(block.numbers(indicator), seed)[:, None]

@@ -30,18 +30,14 @@ from typing import TypeAlias
 import numpy as np
 
 from manyview._typing import Matrix
-from manyview.engine import Block, Engine, RowView, Sums, Update
+from manyview.engine import Block, Engine, RowView, State, Sums, Update
 from manyview.engine.arrays import Array, as_dtype, namespace, product_over_rows, to_numpy
 from manyview.engine.block import add_sums
 from manyview.engine.scaling import Folded, Pulled
 from manyview.memory import check_memory
 
 __all__ = [
-    "INDICATOR",
-    "LABELS",
     "LEAST_EXPLAINED",
-    "PREDICTION",
-    "PROJECTIONS",
     "Factors",
     "Frobenius",
     "Moments",
@@ -62,11 +58,6 @@ __all__ = [
 ]
 
 # Names under which the blocks of an engine hold what belongs to their samples
-LABELS = "labels"  # cluster of each sample
-INDICATOR = "indicator"  # rows of F
-PROJECTIONS = "projections"  # rows of S_v, one array per view
-OTHERS = "others"  # product of all projections but one, while that view factor is updated
-PREDICTION = "prediction"  # rows of B A'
 
 LEAST_EXPLAINED = 1e-3
 """A model that explains a smaller part of the indicator counts as zero."""
@@ -242,15 +233,15 @@ def project_all(engine: Engine, factors: tuple[Array, ...]) -> Moments:
 
 def _project_all_kernel(block: Block, factors: list[Folded]) -> Update:
     projections = [view.project(factor) for view, factor in zip(block.views, factors, strict=True)]
-    return {PROJECTIONS: projections}, _moments(projections, block.state[INDICATOR])
+    return {State.PROJECTIONS: projections}, _moments(projections, block.state[State.INDICATOR])
 
 
 def project_kernel(block: Block, v: int, factor: Folded) -> Update:
     """Compute S_v of one view anew, and return the moments."""
-    projections = list(block.state[PROJECTIONS])
+    projections = list(block.state[State.PROJECTIONS])
     projections[v] = block.views[v].project(factor)
-    state = {PROJECTIONS: projections, OTHERS: None}
-    return state, _moments(projections, block.state[INDICATOR])
+    state = {State.PROJECTIONS: projections, State.OTHER_PROJECTIONS: None}
+    return state, _moments(projections, block.state[State.INDICATOR])
 
 
 def _moments(projections: list[Array], indicator: Array) -> Sums:
@@ -265,23 +256,23 @@ def residual_kernel(block: Block, v: int, clusters: Array) -> Update:
     The gradient is ``Z_v' (B_-v * ((F - B A') A))``. B_-v, the product of the projections of the
     other views, stays in the block for :func:`normal_kernel`; it is None if there is one view.
     """
-    projections = block.state[PROJECTIONS]
+    projections = block.state[State.PROJECTIONS]
     own, rest = projections[v], [*projections[:v], *projections[v + 1 :]]
     others = interaction(rest) if rest else None
     embedding = own if others is None else own * others
-    residual = (block.state[INDICATOR] - embedding @ clusters.T) @ clusters
+    residual = (block.state[State.INDICATOR] - embedding @ clusters.T) @ clusters
     if others is None:  # all ones
         ones = namespace(own).ones_like(own[:1, :])
         gram = own.shape[0] * (ones.T @ ones)
     else:
         residual = residual * others
         gram = product_over_rows(others, others)
-    return {OTHERS: others}, (block.views[v].pull(residual), gram)
+    return {State.OTHER_PROJECTIONS: others}, (block.views[v].pull(residual), gram)
 
 
 def normal_kernel(block: Block, v: int, direction: Folded, gram: Array) -> Sums:
     """Return ``Z_v' (B_-v * ((B_-v * (Z_v W)) A'A))``: the normal operator, the hot loop."""
-    others = block.state[OTHERS]
+    others = block.state[State.OTHER_PROJECTIONS]
     parts = block.views[v].parts(direction.features.dtype)
     return add_sums(
         (_normal(view, direction, gram, None if others is None else others[rows, ...]),)

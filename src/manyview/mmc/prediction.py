@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from manyview._typing import Matrix
-from manyview.engine import Block, Engine, RowView, Scaling, Update
+from manyview.engine import Block, Engine, RowView, Scaling, State, Update
 from manyview.engine.arrays import Array, as_dtype, namespace, placed_like
-from manyview.mmc.objective import LABELS, PREDICTION, Factors, interaction
+from manyview.mmc.objective import Factors, interaction
 
 __all__ = ["CentreReadout", "LargestReadout", "Predictor", "Readout"]
 
@@ -105,7 +105,7 @@ def _predict_kernel(
         triples = zip(block.views, projections, means, strict=True)
         projections = [_with_mean_where_missing(*triple) for triple in triples]
     prediction = interaction(projections) @ clusters.T
-    return {PREDICTION: prediction, LABELS: readout.labels(prediction)}, ()
+    return {State.PREDICTION: prediction, State.LABELS: readout.labels(prediction)}, ()
 
 
 def _with_mean_where_missing(view: RowView, projection: Array, mean: Array) -> Array:

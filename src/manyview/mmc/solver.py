@@ -12,17 +12,14 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from manyview.engine import Block, Engine, Update
+from manyview.engine import Block, Engine, State, Update
 from manyview.engine.arrays import Array, as_dtype, namespace, to_numpy
 from manyview.graph.kmeans import cluster_sizes
 from manyview.iterate import ProgressBar
 from manyview.linalg.partition import has_collapsed
 from manyview.mmc.indicator import Indicator
 from manyview.mmc.objective import (
-    INDICATOR,
-    LABELS,
     LEAST_EXPLAINED,
-    PROJECTIONS,
     Factors,
     Frobenius,
     Moments,
@@ -108,8 +105,10 @@ class Fitted:
 
 # The iterations
 
-_STATE = (INDICATOR, LABELS)  # what an iteration changes; projections follow from the factors
-_PREVIOUS = "previous"  # F before its update
+_STATE = (
+    State.INDICATOR,
+    State.LABELS,
+)  # what an iteration changes; projections follow from the factors
 
 
 def begin(
@@ -184,7 +183,7 @@ def sweep(
     engine.update(_remember_kernel)
     renewed = problem.indicator.update(engine, factors, moments, trust=trust)
     if renewed is moments:
-        engine.forget(_PREVIOUS)
+        engine.forget(State.PREVIOUS_INDICATOR)
         return factors, moments, 0.0
     (overlap,) = engine.update(_overlap_kernel)
     return factors, renewed, 1.0 - float(overlap) / factors.clusters.shape[0]
@@ -268,7 +267,7 @@ def balanced(
     The alternating updates would do so too, but slowly, as each shrinks one factor at a time.
     """
     scales = balancing_scales(factors, problem.penalty)
-    engine.rescale(PROJECTIONS, scales[:-1])
+    engine.rescale(State.PROJECTIONS, scales[:-1])
     return factors.scaled(scales), moments.scaled(float(np.prod(scales[:-1])))
 
 
@@ -280,12 +279,14 @@ def _go_back(engine: Engine, factors: Factors, complete: list[dict[str, Any]]) -
 
 
 def _remember_kernel(block: Block) -> Update:
-    return {_PREVIOUS: block.state[INDICATOR]}, ()
+    return {State.PREVIOUS_INDICATOR: block.state[State.INDICATOR]}, ()
 
 
 def _overlap_kernel(block: Block) -> Update:
-    products = as_dtype(block.state[_PREVIOUS] * block.state[INDICATOR], np.float64)
-    return {_PREVIOUS: None}, (namespace(products).sum(products),)
+    products = as_dtype(
+        block.state[State.PREVIOUS_INDICATOR] * block.state[State.INDICATOR], np.float64
+    )
+    return {State.PREVIOUS_INDICATOR: None}, (namespace(products).sum(products),)
 
 
 # Restarts
@@ -372,7 +373,7 @@ def _fit_once(
     refitted, moments = refit(engine, problem, fitted)
     readout = problem.indicator.read(engine, refitted, moments, rng)
     collapsed = has_collapsed(cluster_sizes(engine, n_clusters), initial_sizes) or fitted.is_zero
-    labels, indicator = engine.gather(LABELS), engine.gather(INDICATOR)
+    labels, indicator = engine.gather(State.LABELS), engine.gather(State.INDICATOR)
     return Candidate(fitted, labels, indicator, refitted.on_host(), readout, collapsed)
 
 
