@@ -57,8 +57,6 @@ __all__ = [
     "residual_kernel",
 ]
 
-# Names under which the blocks of an engine hold what belongs to their samples
-
 LEAST_EXPLAINED = 1e-3
 """A model that explains a smaller part of the indicator counts as zero."""
 
