@@ -195,7 +195,7 @@ def column_scales(views: Sequence[Array]) -> list[tuple[Matrix, Matrix]]:
 
     The deviation of a constant feature is replaced by 1. Sparse views are not made dense.
     """
-    scales = []
+    scales: list[tuple[Matrix, Matrix]] = []
     for mean, variance in map(column_moments, _checked_floats(views)):
         deviation = np.sqrt(variance)
         varies = deviation > ROUNDING_OF_MEAN * np.abs(mean)

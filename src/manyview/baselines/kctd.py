@@ -89,9 +89,8 @@ class KCTD(Baseline):
 
     Notes
     -----
-    The kernels take V N^2 numbers; a fit that would need more than half of the memory is
-    rejected. An iteration takes O(V N^2 R). There is no `predict`, because B has no row for an
-    out-of-sample point.
+    The kernels take V N^2 numbers; a fit that would need more than half of the memory is rejected.
+    An iteration takes O(V N^2 R). There is no `predict`: B has rows of fitted samples only.
 
     If one nearly constant direction holds almost all of every kernel, as on raw word counts, the
     directions that separate clusters have little influence on the misfit, and the labels depend

@@ -57,8 +57,7 @@ class RMKMC(Baseline):
     tol : float, default=1e-6
         Stop when an iteration decreases the objective by less than this fraction of it.
     normalize : {"rows", "columns"} or None, default=None
-        Scale the samples of each view to unit length, standardise its features (which makes a
-        sparse view dense), or neither.
+        Scale samples to unit length, standardise features (sparse views become dense), or neither.
     random_state : int, RandomState instance or None, default=None
         Seed of the initialisation.
     verbose : int, default=0
@@ -81,8 +80,7 @@ class RMKMC(Baseline):
 
     Notes
     -----
-    There is no `predict`, because the assignment of a sample depends on its own weights d, which
-    result from the iterations.
+    There is no `predict`: the assignment of a sample depends on its weights d from the iterations.
 
     The updates follow public implementations. The stopping rule, the default of `exponent` and
     the treatment of degenerate data are reconstructed and may differ from the paper. An empty
