@@ -1,7 +1,7 @@
 """Scores of a clustering against known classes.
 
-Every score is at most 1 and does not change when clusters are renamed. The numbers of clusters
-and of classes may differ. Labels may have any type whose values can be compared for equality.
+Every score is at most 1 and does not depend on the names of clusters, nor need their number be
+that of the classes. Labels may have any type whose values can be compared for equality.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 from sklearn.metrics import adjusted_rand_score, normalized_mutual_info_score
+from sklearn.metrics.cluster import contingency_matrix
 
 __all__ = [
     "adjusted_rand",
@@ -134,11 +135,8 @@ def purity(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
     >>> purity([0, 0, 1, 1], [0, 1, 2, 2])
     1.0
     """
-    true, pred = _codes(y_true, y_pred)
-    clusters, _, counts = _cells(pred, true)
-    largest = np.zeros(pred.max() + 1, dtype=np.int64)
-    np.maximum.at(largest, clusters, counts)
-    return float(largest.sum() / len(true))
+    table = contingency_matrix(*_codes(y_true, y_pred), sparse=True)
+    return float(table.max(axis=0).sum() / table.sum())
 
 
 def pairwise_f(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
@@ -163,7 +161,7 @@ def pairwise_f(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
     0.5
     """
     true, pred = _codes(y_true, y_pred)
-    in_both = _pairs(_cells(true, pred)[-1])
+    in_both = _pairs(contingency_matrix(true, pred, sparse=True).data)
     in_either = _pairs(np.bincount(true)) + _pairs(np.bincount(pred))
     return 2 * in_both / in_either if in_either else 1.0
 
@@ -273,8 +271,7 @@ def _numbered(name: str, array: npt.NDArray[Any]) -> Codes:
 
 def _matched(true: Codes, pred: Codes) -> int:
     """Return the number of samples on the best matching of the contingency table."""
-    table = np.zeros((true.max() + 1, pred.max() + 1), dtype=np.int64)
-    np.add.at(table, (true, pred), 1)
+    table = contingency_matrix(true, pred)
     return int(table[linear_sum_assignment(table, maximize=True)].sum())
 
 
@@ -282,7 +279,8 @@ def _matched_sparsely(true: Codes, pred: Codes) -> int:
     """Return the same from the non-empty cells, for labels with many values, such as ids."""
     if true.max() > pred.max():
         true, pred = pred, true
-    rows, columns, counts = _cells(true, pred)
+    table = contingency_matrix(true, pred, sparse=True).tocoo()
+    rows, columns, counts = table.row, table.col, table.data
     # a row that shares no column with another row is matched to its largest column
     contested = np.bincount(columns)[columns] > 1
     open_ = np.bincount(rows, weights=contested)[rows] > 0
@@ -302,13 +300,6 @@ def _matched_sparsely(true: Codes, pred: Codes) -> int:
     graph = csr_array((weights, short), shape=(n_rows, n_columns + n_rows))
     chosen = min_weight_full_bipartite_matching(graph, maximize=True)
     return settled + int(graph[chosen].sum()) - n_rows
-
-
-def _cells(rows: Codes, columns: Codes) -> tuple[Codes, Codes, Codes]:
-    """Return row, column and count of the non-empty cells of the contingency table."""
-    width = int(columns.max()) + 1
-    cells, counts = np.unique(rows * width + columns, return_counts=True)
-    return cells // width, cells % width, counts.astype(np.int64, copy=False)
 
 
 def _pairs(sizes: npt.NDArray[np.integer[Any]]) -> int:

@@ -17,7 +17,7 @@ from manyview.baselines.graphs import (
 )
 from manyview.iterate import Iterated, iterate
 from manyview.linalg.eigen import smallest_eigenvectors
-from manyview.linalg.partition import Labels, cluster_rows, unit_rows
+from manyview.linalg.partition import Labels, unit_rows
 from manyview.views import Views, has_equal_rows
 
 __all__ = ["AMGL"]
@@ -140,11 +140,8 @@ class AMGL(EmbeddingClusterer):
         # the neighbours in a view with equal rows are arbitrary, but would get a weight
         varies = np.array([not has_equal_rows(X) for X in arrays])
         varies |= not varies.any()
-        nearest = [
-            nearest_neighbors(X, self.n_neighbors, beyond=1)
-            for X, used in zip(arrays, varies, strict=True)
-            if used
-        ]
+        used = [X for X, differ in zip(arrays, varies, strict=True) if differ]
+        nearest = [nearest_neighbors(X, self.n_neighbors, beyond=1) for X in used]
         warn_of_copies(nearest, self.n_neighbors, self.n_clusters)
         laplacians = [normalized_laplacian(adaptive_graph(near)) for near in nearest]
         for L in laplacians:
@@ -180,4 +177,4 @@ class AMGL(EmbeddingClusterer):
 
     def _cluster(self, embedding: Matrix, rng: np.random.Generator) -> Labels:
         rows = unit_rows(embedding) if self.unit_embedding else embedding
-        return cluster_rows(rows, self.n_clusters, rng, n_init=self.n_init)[0]
+        return super()._cluster(rows, rng)

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_random_state
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
 from manyview._typing import Floats, Matrix
@@ -149,7 +150,7 @@ def strength_per_view(name: str, value: Any, n_views: int) -> Floats:
         raise ValueError(f"{name}={value!r}; {expected}") from error
     if strengths.shape not in ((), (n_views,)):
         raise ValueError(f"{name} has shape {strengths.shape}; {expected}")
-    if not (np.isfinite(strengths).all() and (strengths >= 0).all()):
+    if not ((strengths >= 0) & (strengths < np.inf)).all():
         raise ValueError(f"{name}={value!r}; {expected}")
     return np.array(np.broadcast_to(strengths, (n_views,)))
 
@@ -182,7 +183,7 @@ def scaled_arrays(
         return floats
     if normalize != "columns":
         raise ValueError(f"normalize={normalize!r}; expected 'rows', 'columns' or None")
-    columns = [_column_scale(X) for X in floats] if columns is None else columns
+    columns = column_scales(floats) if columns is None else columns
     return [
         ((X.toarray() if sp.issparse(X) else X) - mean) / deviation
         for X, (mean, deviation) in zip(floats, columns, strict=True)
@@ -194,7 +195,12 @@ def column_scales(views: Sequence[Array]) -> list[tuple[Matrix, Matrix]]:
 
     The deviation of a constant feature is replaced by 1. Sparse views are not made dense.
     """
-    return [_column_scale(array) for array in _checked_floats(views)]
+    scales: list[tuple[Matrix, Matrix]] = []
+    for mean, variance in map(column_moments, _checked_floats(views)):
+        deviation = np.sqrt(variance)
+        varies = deviation > ROUNDING_OF_MEAN * np.abs(mean)
+        scales.append((mean, np.where(varies, deviation, 1.0)))
+    return scales
 
 
 def concatenated(arrays: Sequence[Array]) -> Array:
@@ -236,21 +242,9 @@ def _divided_rows(array: Array, lengths: Matrix) -> Array:
     return array / lengths[:, None]
 
 
-def _column_scale(array: Array) -> tuple[Matrix, Matrix]:
-    mean, variance = column_moments(array)
-    deviation = np.sqrt(variance)
-    varies = deviation > ROUNDING_OF_MEAN * np.abs(mean)
-    return mean, np.where(varies, deviation, 1.0)
-
-
 def column_moments(array: Array) -> tuple[Floats, Floats]:
     """Return the mean and variance of each feature; a sparse array is not made dense."""
-    n = array.shape[0]
-    mean = np.asarray(array.mean(axis=0), dtype=np.float64).ravel()
-    if not sp.issparse(array):
-        return mean, np.asarray(array.var(axis=0), dtype=np.float64)
-    # the stored entries deviate by their difference from the mean, the others by the mean
-    stored = np.bincount(array.indices, minlength=mean.size)
-    deviations = (array.data - mean[array.indices]) ** 2
-    squares = np.bincount(array.indices, weights=deviations, minlength=mean.size)
-    return mean, (squares + (n - stored) * mean**2) / n
+    if sp.issparse(array):
+        mean, variance = mean_variance_axis(array, axis=0)
+        return mean, variance
+    return array.mean(axis=0), array.var(axis=0)

@@ -6,12 +6,15 @@ Rows are samples, dense or in CSR form. Sparse rows are never made dense as a wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from functools import reduce
+from operator import iadd
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.extmath import row_norms
 
 from manyview._typing import Matrix
 from manyview.exceptions import warn_user
@@ -53,7 +56,7 @@ def distance_blocks(X: Array, block_bytes: int = _BLOCK_BYTES) -> Iterator[tuple
     """Yield the first row of each block of rows and the block's squared distances to all rows."""
     n = X.shape[0]
     groups = _column_groups(X)
-    lengths = _squared_lengths(groups)
+    lengths = np.sum([row_norms(group, squared=True) for group in groups], axis=0)
     step = max(1, block_bytes // (8 * n))
     for begin in range(0, n, step):
         rows = slice(begin, begin + step)
@@ -89,15 +92,7 @@ def _column_groups(X: Array) -> list[Array]:
 def _product(left: list[Array], right: list[Array]) -> Matrix:
     products = [ours @ theirs.T for ours, theirs in zip(left, right, strict=True)]
     dense = [product.toarray() if sp.issparse(product) else product for product in products]
-    total = np.asarray(dense[0])
-    for product in dense[1:]:
-        total += product
-    return total
-
-
-def _squared_lengths(groups: list[Array]) -> Matrix:
-    lengths = [np.asarray((group * group).sum(axis=1)).ravel() for group in groups]
-    return np.asarray(np.sum(lengths, axis=0), dtype=np.float64)
+    return np.asarray(reduce(iadd, dense))  # in place: the products are large
 
 
 def _distances(left: list[Array], right: list[Array], x: Matrix, y: Matrix) -> Matrix:

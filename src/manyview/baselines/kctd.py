@@ -14,12 +14,7 @@ import scipy.optimize
 from sklearn.utils._param_validation import StrOptions
 
 from manyview._typing import Matrix
-from manyview.baselines.common import (
-    AT_LEAST_ONE,
-    Baseline,
-    check_pairwise_memory,
-    scaled_arrays,
-)
+from manyview.baselines.common import AT_LEAST_ONE, Baseline, check_pairwise_memory, scaled_arrays
 from manyview.baselines.graphs import rbf_kernel
 from manyview.iterate import Iterated, iterate
 from manyview.linalg.partition import cluster_rows
@@ -94,9 +89,8 @@ class KCTD(Baseline):
 
     Notes
     -----
-    The kernels take V N^2 numbers; a fit that would need more than half of the memory is
-    rejected. An iteration takes O(V N^2 R). There is no `predict`, because B has no row for an
-    out-of-sample point.
+    The kernels take V N^2 numbers; a fit that would need more than half of the memory is rejected.
+    An iteration takes O(V N^2 R). There is no `predict`: B has rows of fitted samples only.
 
     If one nearly constant direction holds almost all of every kernel, as on raw word counts, the
     directions that separate clusters have little influence on the misfit, and the labels depend
@@ -335,15 +329,12 @@ def _best_weights(inner: Matrix, gram: Matrix, other: Matrix) -> Matrix:
 
 def _weighted(products: Sequence[Matrix], A: Matrix) -> Matrix:
     """Return ``sum_v K_v B diag(a_v)``."""
-    total: Matrix = products[0] * A[0]
-    for product, row in zip(products[1:], A[1:], strict=True):
-        total += product * row
-    return total
+    parts = [product * a for product, a in zip(products, A, strict=True)]
+    return np.asarray(np.sum(parts, axis=0))
 
 
 def _gram(B: Matrix, A: Matrix) -> Matrix:
-    gram: Matrix = (B.T @ B) * (A.T @ A)
-    return gram
+    return np.asarray((B.T @ B) * (A.T @ A))
 
 
 def _converged(misfits: Sequence[float], tol: float, window: int) -> bool:

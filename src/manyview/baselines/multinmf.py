@@ -243,15 +243,13 @@ def share_of(name: str, array: Array, negative: str) -> Share:
     """Return a view divided by its sum, with negative entries treated as `negative` says."""
     entries = array.data if sp.issparse(array) else array
     lowest = float(entries.min(initial=0.0))
-    shift = 0.0
     if lowest < 0.0 and negative == "raise":
         raise ValueError(
             f"view {name!r} has negative entries, down to {lowest:.6g}; expected nonnegative ones. "
             "Use negative='shift' or negative='clip'"
         )
-    if lowest < 0.0 and negative == "shift":
-        shift = -lowest
-    elif lowest < 0.0:
+    shift = -lowest if negative == "shift" else 0.0
+    if lowest < 0.0 and negative == "clip":
         array = array.maximum(0.0) if sp.issparse(array) else np.maximum(array, 0.0)
         entries = array.data if sp.issparse(array) else array
     size = float(array.shape[0]) * float(array.shape[1])
@@ -277,10 +275,7 @@ def _update(
     """
     V, U = fit
     for _ in range(n_updates):
-        V = V * _ratio(
-            share.times(U) + strength * consensus,
-            V @ (U.T @ U) + strength * V,
-        )
+        V = V * _ratio(share.times(U) + strength * consensus, V @ (U.T @ U) + strength * V)
         U = U * _ratio(
             share.pull(V) + strength * np.einsum("nk,nk->k", V, consensus),
             U @ (V.T @ V) + strength * np.einsum("nk,nk->k", V, V) * U.sum(axis=0),

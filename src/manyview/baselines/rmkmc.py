@@ -12,6 +12,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from scipy.special import logsumexp
 from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils.extmath import row_norms
 
 from manyview._typing import Floats
 from manyview.baselines.common import Baseline, column_moments, scaled_arrays
@@ -56,8 +57,7 @@ class RMKMC(Baseline):
     tol : float, default=1e-6
         Stop when an iteration decreases the objective by less than this fraction of it.
     normalize : {"rows", "columns"} or None, default=None
-        Scale the samples of each view to unit length, standardise its features (which makes a
-        sparse view dense), or neither.
+        Scale samples to unit length, standardise features (sparse views become dense), or neither.
     random_state : int, RandomState instance or None, default=None
         Seed of the initialisation.
     verbose : int, default=0
@@ -80,8 +80,7 @@ class RMKMC(Baseline):
 
     Notes
     -----
-    There is no `predict`, because the assignment of a sample depends on its own weights d, which
-    result from the iterations.
+    There is no `predict`: the assignment of a sample depends on its weights d from the iterations.
 
     The updates follow public implementations. The stopping rule, the default of `exponent` and
     the treatment of degenerate data are reconstructed and may differ from the paper. An empty
@@ -192,16 +191,9 @@ def _prepared(array: Array) -> _View:
     variance = float(variances.sum())
     constant = variance <= _CONSTANT * (variance + float(mean @ mean))
     smoothing = 1.0 if constant else _SMOOTHING * variance
-    if sp.issparse(array):
-        return _View(array, _square_norms(array), np.zeros_like(mean), smoothing, constant)
-    rows = array - mean
-    return _View(rows, _square_norms(rows), mean, smoothing, constant)
-
-
-def _square_norms(rows: Array) -> Floats:
-    if sp.issparse(rows):
-        return np.asarray(rows.multiply(rows).sum(axis=1), dtype=np.float64).ravel()
-    return np.asarray(np.einsum("nd,nd->n", rows, rows))
+    offset = np.zeros_like(mean) if sp.issparse(array) else mean
+    rows = array if sp.issparse(array) else array - mean
+    return _View(rows, row_norms(rows, squared=True), offset, smoothing, constant)
 
 
 def _update(
@@ -238,7 +230,7 @@ def distances_to_centres(rows: Array, square_norms: Floats, centres: Floats) -> 
     distances = np.asarray(rows @ centres.T)
     distances *= -2.0
     distances += square_norms[:, None]
-    distances += _square_norms(centres)
+    distances += row_norms(centres, squared=True)
     return np.asarray(np.maximum(distances, 0.0))
 
 
