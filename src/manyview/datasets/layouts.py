@@ -238,11 +238,9 @@ def _is_matrix(value: Any) -> bool:
 
 def _unpacked(value: Any) -> list[Any]:
     """Return the items of a cell array, without nested cell arrays of one item."""
-    if not is_cell(value):
-        return []
-    while value.size == 1 and is_cell(value.item()):
-        value = value.item()
-    items: list[Any] = value.ravel().tolist()
+    items = [value] if is_cell(value) else []
+    while len(items) == 1 and is_cell(items[0]):
+        items = items[0].ravel().tolist()
     for v in range(len(items)):
         while is_cell(items[v]) and items[v].size == 1:
             items[v] = items[v].item()

@@ -89,18 +89,13 @@ def check_indexes(indexes: list[tuple[str, Any]], what: str = "views ") -> None:
         if len(index) != len(first) or index.equals(first):
             continue
         # indexes of different types may hold the same; NaN agrees with NaN
-        pairs = zip(list(first), list(index), strict=True)
-        unequal = (n for n, (a, b) in enumerate(pairs) if not (a == b or (a != a and b != b)))
-        if (n := next(unequal, None)) is not None:
-            one, other = (
-                value.item() if isinstance(value, np.generic) else value
-                for value in (first[n], index[n])
-            )
-            raise ValueError(
-                f"{what}{first_name!r} and {name!r} have different indexes: row {n} is {one!r} in "
-                f"{first_name!r} and {other!r} in {name!r}; align them first, for example with "
-                "DataFrame.reindex"
-            )
+        for n, (a, b) in enumerate(zip(first.tolist(), index.tolist(), strict=True)):
+            if a != b and (a == a or b == b):
+                raise ValueError(
+                    f"{what}{first_name!r} and {name!r} have different indexes: row {n} is {a!r} "
+                    f"in {first_name!r} and {b!r} in {name!r}; align them first, for example with "
+                    "DataFrame.reindex"
+                )
 
 
 def check_n_clusters(n_clusters: int, views: Views) -> None:
