@@ -111,14 +111,15 @@ def _as_labels(key: str, value: Any) -> npt.NDArray[Any] | None:
 
 def _labels_in_cell(key: str, items: list[Any]) -> npt.NDArray[Any] | None:
     """Return the labels of a cell array of single labels, or of one array of labels per view."""
-    found = [_as_labels(key, item) for item in items]
+    found: list[Any] = [_as_labels(key, item) for item in items]
     if not found or found[0] is None:
         return None
     if all(labels is not None and labels.size == 1 for labels in found):
-        return np.concatenate([labels for labels in found if labels is not None])
-    if any(labels is None or not np.array_equal(labels, found[0]) for labels in found):
+        return np.concatenate(found)
+    if not all(np.array_equal(labels, found[0]) for labels in found):
         warn_user(f"the labels in {key!r} differ between views; those of the first are used")
-    return found[0]
+    first: npt.NDArray[Any] = found[0]
+    return first
 
 
 def _first_code(labels: npt.NDArray[Any], n_classes: int) -> int | None:

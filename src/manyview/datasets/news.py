@@ -171,7 +171,7 @@ def _load(
     if url:
         read = partial(_read, name=name)
         return fetch(url, sha256, folders[-1], name, read, verbose=verbose)
-    hint, shared = "", os.environ.get("MANYVIEW_DATA")
+    shared, hint = os.environ.get("MANYVIEW_DATA"), ""
     if data_dir is None and not shared:
         hint = "MANYVIEW_DATA, which can name the folder of the data, is not set. "
     elif data_dir is None and not folders[0].is_dir():

@@ -6,6 +6,7 @@ from a caller who has imported the package.
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
@@ -30,7 +31,7 @@ __all__ = [
 
 Place: TypeAlias = Literal["numpy", "torch", "dask"]
 
-_TENSOR_TYPES = ["bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64"]
+_TENSOR_TYPE = re.compile("bool|uint8|int(8|16|32|64)|float(16|32|64)")
 
 
 def place_of(array: Any) -> Place:
@@ -48,7 +49,7 @@ def dtype_of(array: Any) -> np.dtype[Any]:
     kind: Any = array.dtype
     if place_of(array) == "torch":
         name = str(kind).removeprefix("torch.")
-        kind = name if name in _TENSOR_TYPES else object
+        kind = name if _TENSOR_TYPE.fullmatch(name) else object
         if name == "bfloat16":  # which has the range of float32
             kind = np.float32
     dtype: np.dtype[Any] = np.dtype(kind)

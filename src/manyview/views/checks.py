@@ -298,24 +298,20 @@ def _warn_of_numbers(
 ) -> None:
     """Warn of features that number the samples in any order, as the index of a table does."""
     n, likely = array.shape[0], np.arange(array.shape[1])
-    rows = None if here is None else np.flatnonzero(here)
-
-    def first_rows(count: int | None, columns: Any) -> Array:
-        return array[:count][:, columns] if rows is None else array[np.ix_(rows[:count], columns)]
-
+    rows = np.arange(n) if here is None else np.flatnonzero(here)
     # distinct integers in a narrow range: in ever more rows, of ever fewer features
     for count in (100, 1_000, 10_000, None):
         if count is None and likely.size > _MOST_NUMBERED:
             return
-        held = np.sort(first_rows(count, likely), axis=0)
+        held = np.sort(array[np.ix_(rows[:count], likely)], axis=0)
         distinct = (np.floor(held) == held).all(axis=0) & (held[1:] > held[:-1]).all(axis=0)
-        likely = likely[distinct & (held[-1] - held[0].astype(np.float64) < n)]
-    for d in likely:
+        narrow = held[-1] - held[0].astype(np.float64) < n
+        likely, held = likely[distinct & narrow], held[:, distinct & narrow]
+    for d, column in zip(likely, held.T, strict=True):
         shown = str(d) if features is None else repr(str(features[d]))
-        column = first_rows(None, [d])
         warn_user(
-            f"view {name!r}: feature {shown} numbers the samples from {int(column.min())} to "
-            f"{int(column.max())}, as an index does; drop it unless it is a measurement",
+            f"view {name!r}: feature {shown} numbers the samples from {int(column[0])} to "
+            f"{int(column[-1])}, as an index does; drop it unless it is a measurement",
             ViewWarning,
         )
 
