@@ -32,8 +32,9 @@ _ABOUT = ("view_names", "class_names", "terms", "present", "sample_ids")
 def recognise_layout(variables: Mapping[str, Any], name: str = "") -> Dataset:
     """Find the views and the labels among the variables of a MATLAB file.
 
-    The variables are those that :func:`scipy.io.loadmat` returns. The order of the search is
-    described in :func:`manyview.datasets.read_views`.
+    The variables are those that :func:`scipy.io.loadmat` returns. Labels are found first: their
+    number shows whether the samples of a view are rows or columns. Without labels, samples are
+    rows unless only the numbers of columns agree. docs/files.md gives the order of the search.
 
     Examples
     --------

@@ -351,11 +351,8 @@ def warn_of_few_distinct(n_clusters: int, views: Views, *, chunk_bytes: int = _C
     while begin < views.n_samples and len(seen) < n_clusters:
         end = begin + min(most, max(begin, n_clusters))
         part = views.take(slice(begin, end))
-        keys = [_row_keys(array) for array in part.arrays]
-        if part.present is not None:
-            # the content of a row does not matter if its sample lacks the view
-            for v, here in enumerate(part.present.T):
-                keys[v] = [key if has else None for key, has in zip(keys[v], here, strict=True)]
+        present = [None] * len(views) if part.present is None else part.present.T
+        keys = map(_row_keys, part.arrays, present)
         seen.update(map(hash, zip(*keys, strict=True)))
         begin = end
     if len(seen) < n_clusters:
@@ -367,15 +364,14 @@ def warn_of_few_distinct(n_clusters: int, views: Views, *, chunk_bytes: int = _C
         )
 
 
-def _row_keys(array: Array) -> list[Any]:
-    """Return one hashable value per row, the same for equal rows only."""
+def _row_keys(array: Array, here: npt.NDArray[np.bool_] | None) -> list[Any]:
+    """Return one hashable value per row, the same for equal rows; None for missing views."""
     if sp.issparse(array):
         array = array.copy()
         array.eliminate_zeros()
-        return [
-            array.indices[begin:end].tobytes() + array.data[begin:end].tobytes()
-            for begin, end in pairwise(array.indptr)
-        ]
-    rows = np.ascontiguousarray(array + array.dtype.type(0))  # turns -0 into 0
-    keys: list[Any] = rows.view(np.dtype((np.void, rows[:1].nbytes))).ravel().tolist()
-    return keys
+        bounds = list(pairwise(array.indptr))
+        keys = [array.indices[a:b].tobytes() + array.data[a:b].tobytes() for a, b in bounds]
+    else:
+        # adding zero turns -0 into 0
+        keys = [row.tobytes() for row in np.asarray(array + array.dtype.type(0))]
+    return keys if here is None else [k if has else None for k, has in zip(keys, here, strict=True)]
