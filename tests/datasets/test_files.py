@@ -13,6 +13,7 @@ from manyview import as_views
 from manyview.datasets import Dataset, load_digits_views, make_views, read_views, write_views
 from manyview.datasets import native as native_module
 from manyview.datasets.files import find_dataset, sources_of
+from manyview.exceptions import ViewWarning
 
 NATIVE_TYPES = ["u1", "i2", "i8", "f2", "f4", "f8", "?"]
 # MATLAB has no half precision, and its sparse matrices are doubles
@@ -152,9 +153,9 @@ class TestBoth:
 
     def test_a_constant_view_is_written_and_read_with_a_warning(self, tmp_path, suffix):
         path = tmp_path / f"set{suffix}"
-        with pytest.warns(UserWarning, match="view 'flat' is the same"):
+        with pytest.warns(ViewWarning, match="'flat'"):
             write_views(path, {"flat": np.ones((3, 2))})
-        with pytest.warns(UserWarning, match="view 'flat' is the same"):
+        with pytest.warns(ViewWarning, match="'flat'"):
             assert read_views(path).views.names == ("flat",)
 
     @pytest.mark.slow

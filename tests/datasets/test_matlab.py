@@ -146,7 +146,7 @@ def test_numbers_of_no_known_type(kind):
     content = bytearray(saved({"x": np.eye(2)}))
     at = content.index(struct.pack("<IId", 9, 32, 1.0))
     struct.pack_into("<I", content, at, kind)
-    with pytest.raises(ValueError, match=r"is of type|ends at byte|bytes are left"):
+    with pytest.raises(ValueError, match="at byte"):
         check_elements(content)
 
 

@@ -223,7 +223,7 @@ def test_a_truncated_parquet_file(folder):
 
 
 def test_both_kinds_of_table(folder):
-    with pytest.raises(ValueError, match=r"of several kinds of table .*; expected files of one"):
+    with pytest.raises(ValueError, match=r"several kinds of table.*'text.csv'; expected"):
         read_views(folder(text=TEXT, image__parquet=parquet(IMAGE)))
 
 

@@ -233,20 +233,19 @@ def join(
         arrays.append(placed_rows(table.array, at, len(ids)))
     everyone = np.asarray(ids, dtype=np.str_)
     parts: dict[str, Any] = {
-        "arrays": arrays,
         "view_names": [table.name for table in tables],
         "feature_names": [table.feature_names for table in tables],
     }
-    if samples == "all" and not present.all() and present.sum(axis=1).max() > 1:
-        return everyone, parts | {"present": present, "sample_ids": everyone}
     common = present.all(axis=1)
+    if samples == "all" and not common.all() and present.sum(axis=1).max() > 1:
+        return everyone, parts | {"arrays": arrays, "present": present, "sample_ids": everyone}
     if not common.any():
         which = "all" if samples == "common" else "any two"
         sources = ", ".join(f"{t.source} ({first_few(t.ids.tolist())})" for t in tables)
         raise ValueError(f"no id occurs in {which} of {sources}; expected common ids")
     if not common.all():
-        everyone, parts["arrays"] = everyone[common], [array[common] for array in arrays]
-    return everyone, parts | {"sample_ids": everyone}
+        everyone, arrays = everyone[common], [array[common] for array in arrays]
+    return everyone, parts | {"arrays": arrays, "sample_ids": everyone}
 
 
 def labels_of(

@@ -109,11 +109,12 @@ def _download(
 class _Progress:
     """Progress bar with the interface that pooch expects. It stops downloads that are too large."""
 
+    total = 0  # set by pooch; 0 if the server does not state the size
+
     def __init__(self, file: str, shown: bool, most_bytes: int) -> None:
         self._file, self._shown, self._most = file, shown, most_bytes
         self._done = 0
         self._bar: ProgressBar | None = None
-        self.total = 0  # set by pooch; 0 if the server does not state the size
 
     def update(self, n: int) -> None:
         self._done += n
@@ -154,31 +155,30 @@ def unpack(
     ...
     ValueError: set.zip: member '../outside.txt' leads out of the folder; nothing was unpacked
     """
-    is_zip = archive.name.lower().endswith(".zip")
     try:
+        is_zip = archive.name.lower().endswith(".zip")
         with zipfile.ZipFile(archive) if is_zip else tarfile.open(archive, "r:gz") as file:
             total = 0
-            for n_members, (name, size, is_plain) in enumerate(_members(file), start=1):
+            for count, (name, size, is_plain) in enumerate(_members(file), start=1):
                 total += size
-                if total > most_bytes or n_members > most_members:
+                if total > most_bytes or count > most_members:
                     raise ValueError(
-                        f"{archive.name}: {n_members} or more members, {total} or more bytes; "
+                        f"{archive.name}: {count} or more members, {total} or more bytes; "
                         f"expected at most {most_members} members and {most_bytes} bytes"
                     )
-                problem = None if is_plain else "is a link or a device"
                 # on Windows, a backslash and a drive lead out as well
                 parts = PurePosixPath(name).parts
                 if not parts or parts[0] == "/" or ".." in parts or "\\" in name or ":" in name:
                     problem = "leads out of the folder"
-                if problem:
-                    raise ValueError(
-                        f"{archive.name}: member {name!r} {problem}; nothing was unpacked"
-                    )
-            if isinstance(file, tarfile.TarFile):
-                # the filter is missing in Python 3.11.0 to 3.11.3
-                plain = getattr(tarfile, "data_filter", lambda member, path: member)
-                file.extraction_filter = plain
+                elif is_plain:
+                    continue
+                else:
+                    problem = "is a link or a device"
+                raise ValueError(f"{archive.name}: member {name!r} {problem}; nothing was unpacked")
             folder.mkdir(parents=True, exist_ok=True)
+            if isinstance(file, tarfile.TarFile) and hasattr(tarfile, "data_filter"):
+                # the filter is missing in Python 3.11.0 to 3.11.3
+                file.extraction_filter = tarfile.data_filter
             file.extractall(folder)
     except ValueError:
         raise
@@ -187,12 +187,12 @@ def unpack(
         raise ValueError(f"{archive.name}: cannot be unpacked ({error!r})") from error
 
 
-def _members(file: zipfile.ZipFile | tarfile.TarFile) -> Iterator[tuple[str, int, bool]]:
+def _members(file: Any) -> Iterator[tuple[str, int, bool]]:
     """Yield the name and the size of each member, and whether it is a plain file or a folder."""
-    if isinstance(file, zipfile.ZipFile):
+    if isinstance(file, tarfile.TarFile):
+        for member in file:
+            yield member.name, member.size, member.isreg() or member.isdir()
+    else:
         for info in file.infolist():
             kind = stat.S_IFMT(info.external_attr >> 16)
             yield info.filename, info.file_size, kind in (0, stat.S_IFREG, stat.S_IFDIR)
-    else:
-        for member in file:
-            yield member.name, member.size, member.isreg() or member.isdir()

@@ -51,17 +51,10 @@ def read_views(
         need the extra ``io``: ``pip install 'manyview[io]'``.
 
         In a MATLAB file the views are a cell array (``X``, ``data``, ``fea`` or ``views``), else
-        numbered variables (``X1``, ``X2``, ... or ``view1``, ...), else any cell array of
-        matrices, else any matrices with one row per sample. Labels are ``Y``, ``gt``, ``truth``,
-        ``gnd``, ``label`` or ``labels``, in upper or lower case. Their number shows whether the
-        samples of a view are rows or columns. Without labels, samples are rows unless only the
-        numbers of columns agree.
-
-        In a MuData file the modalities are the views. Samples are matched by observation name.
-
-        In a folder each file is a view, sorted by name, with a column of ids that all files have.
-        The other columns are features. ``labels.csv`` (``.tsv``, ``.parquet``) holds ids and
-        labels. Other files are ignored.
+        numbered variables (``X1``, ``X2``, ...), else matrices with one row per sample; labels
+        are ``Y``, ``gt``, ``label`` or similar. In a MuData file the modalities are the views. In
+        a folder each file is a view with a column of ids, and ``labels.csv`` (``.tsv``,
+        ``.parquet``) holds ids and labels. The guide to files describes the details.
     labels : str, optional
         Column of classes: in a MuData file a column of ``obs``, for all samples or of a modality
         (``"cell_type"``, ``"rna:cell_type"``), in a folder a column of the file of labels. By

@@ -47,11 +47,9 @@ def read_h5mu(path: Path, *, labels: str | None = None, samples: str = "all") ->
         tables = [_table(name, modality) for name, modality in modalities.items()]
         order = _index(member(file, "obs")) if "obs" in file else None
         ids, parts = join(tables, samples=samples, order=order)
-        found = _find_labels(file, modalities, labels)
-        if found is not None:
-            column, known = found
+        if found := _find_labels(file, modalities, labels):
             warn_about = path if labels is None else None
-            parts["labels"] = labels_of(ids, known, column, warn_about=warn_about)
+            parts["labels"] = labels_of(ids, *found, warn_about=warn_about)
     return assemble(**parts, name=path.stem)
 
 
@@ -110,8 +108,8 @@ def _matrix(item: Any) -> Array:
 
 def _find_labels(
     file: Any, modalities: dict[str, Any], wanted: str | None
-) -> tuple[str, dict[str, Any]] | None:
-    """Return the description and the known values, by sample id, of the column of labels."""
+) -> tuple[dict[str, Any], str] | None:
+    """Return the known values, by sample id, of the column of labels, and its description."""
     frames = {"": member(file, "obs")} if "obs" in file else {}
     frames |= {f"{name}:": member(modality, "obs") for name, modality in modalities.items()}
     for prefix, frame in frames.items():
@@ -125,7 +123,7 @@ def _find_labels(
             values, missing = _column(frame, name)
             rows = zip(_index(frame).tolist(), values.tolist(), missing.tolist(), strict=True)
             known = {i: value for i, value, is_missing in rows if not is_missing}
-            return f"column {prefix + name!r} of obs", known
+            return known, f"column {prefix + name!r} of obs"
     if wanted is None:
         return None
     columns = sorted({name for frame in frames.values() for name in frame})

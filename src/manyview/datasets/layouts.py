@@ -32,8 +32,9 @@ _ABOUT = ("view_names", "class_names", "terms", "present", "sample_ids")
 def recognise_layout(variables: Mapping[str, Any], name: str = "") -> Dataset:
     """Find the views and the labels among the variables of a MATLAB file.
 
-    The variables are those that :func:`scipy.io.loadmat` returns. The order of the search is
-    described in :func:`manyview.datasets.read_views`.
+    The variables are those that :func:`scipy.io.loadmat` returns. Labels are found first: their
+    number shows whether the samples of a view are rows or columns. Without labels, samples are
+    rows unless only the numbers of columns agree. docs/files.md gives the order of the search.
 
     Examples
     --------
@@ -111,14 +112,15 @@ def _as_labels(key: str, value: Any) -> npt.NDArray[Any] | None:
 
 def _labels_in_cell(key: str, items: list[Any]) -> npt.NDArray[Any] | None:
     """Return the labels of a cell array of single labels, or of one array of labels per view."""
-    found = [_as_labels(key, item) for item in items]
+    found: list[Any] = [_as_labels(key, item) for item in items]
     if not found or found[0] is None:
         return None
     if all(labels is not None and labels.size == 1 for labels in found):
-        return np.concatenate([labels for labels in found if labels is not None])
-    if any(labels is None or not np.array_equal(labels, found[0]) for labels in found):
+        return np.concatenate(found)
+    if not all(np.array_equal(labels, found[0]) for labels in found):
         warn_user(f"the labels in {key!r} differ between views; those of the first are used")
-    return found[0]
+    first: npt.NDArray[Any] = found[0]
+    return first
 
 
 def _first_code(labels: npt.NDArray[Any], n_classes: int) -> int | None:
@@ -238,11 +240,9 @@ def _is_matrix(value: Any) -> bool:
 
 def _unpacked(value: Any) -> list[Any]:
     """Return the items of a cell array, without nested cell arrays of one item."""
-    if not is_cell(value):
-        return []
-    while value.size == 1 and is_cell(value.item()):
-        value = value.item()
-    items: list[Any] = value.ravel().tolist()
+    items = [value] if is_cell(value) else []
+    while len(items) == 1 and is_cell(items[0]):
+        items = items[0].ravel().tolist()
     for v in range(len(items)):
         while is_cell(items[v]) and items[v].size == 1:
             items[v] = items[v].item()

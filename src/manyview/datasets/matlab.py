@@ -6,7 +6,6 @@ import math
 import mmap
 import struct
 import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -102,15 +101,11 @@ def _check_sparse(value: Any) -> None:
         check_compressed(value)
 
 
-# Elements of version 5 to 7
+# Elements of version 5 to 7, and classes of arrays
 _HEADER, _FLAGS = 128, 16
-_MATRIX, _COMPRESSED = 14, 15
+_MATRIX, _COMPRESSED, _COMPLEX = 14, 15, 0x0800
 _INTEGERS, _NUMBERS, _TEXT = {5, 6}, {1, 2, 3, 4, 5, 6, 7, 9, 12, 13}, {16, 17, 18}
-# Classes of arrays
-_CELL, _CHAR, _SPARSE, _NUMERIC, _CLASSES = 1, 4, 5, range(6, 16), range(1, 19)
-_COMPLEX = 0x0800
-
-_Element = tuple[int, int, int]  # type, start and end
+_CELL, _STRUCTS, _CHAR, _SPARSE, _CLASSES = 1, {2, 3, 16, 17, 18}, 4, 5, range(1, 19)
 
 
 def check_elements(buffer: Any) -> None:
@@ -137,60 +132,14 @@ def check_elements(buffer: Any) -> None:
     if len(buffer) < _HEADER:
         raise ValueError(f"the file has {len(buffer)} bytes; expected a header of {_HEADER}")
     order = "<" if bytes(buffer[126:128]) == b"IM" else ">"
-    for kind, start, end in _elements(buffer, order, _HEADER, len(buffer)):
-        _check_type(kind, start, {_MATRIX, _COMPRESSED})
-        if kind == _MATRIX:
-            _check_array(buffer, order, start, end)
+    _check_elements(buffer, order, _HEADER, len(buffer), {_MATRIX, _COMPRESSED})
 
 
-def _check_array(buffer: Any, order: str, start: int, end: int) -> None:
-    # an element without content is an empty array
-    if start == end:
-        return
-    if end - start < _FLAGS:
-        raise ValueError(f"the array at byte {start} has no flags")
-    (flags,) = struct.unpack_from(order + "I", buffer, start + 8)
-    array_class = flags & 0xFF
-    if array_class not in _CLASSES:
-        raise ValueError(f"the array at byte {start} has the unknown class {array_class}")
-    elements = list(_elements(buffer, order, start + _FLAGS, end))
-    # the parts of structs, functions and objects vary
-    if array_class in (_CELL, _CHAR, _SPARSE) or array_class in _NUMERIC:
-        if len(elements) < 2 or elements[0][0] not in _INTEGERS:
-            raise ValueError(f"the array at byte {start} has no dimensions or no name")
-        (_, at, stop), _, *parts = elements
-        shape = struct.unpack_from(f"{order}{(stop - at) // 4}i", buffer, at)
-        if (stop - at) % 4 or len(shape) < 2 or min(shape) < 0:
-            raise ValueError(f"the array at byte {start} has dimensions {shape}")
-        _check_parts(start, parts, array_class, shape, bool(flags & _COMPLEX))
-    for kind, at, stop in elements:
-        _check_type(kind, at, _NUMBERS | _TEXT | {_MATRIX})
-        if kind == _MATRIX:
-            _check_array(buffer, order, at, stop)
-
-
-def _check_parts(
-    start: int, parts: list[_Element], array_class: int, shape: tuple[int, ...], is_complex: bool
-) -> None:
-    n_parts, kinds = {
-        _CELL: (math.prod(shape), {_MATRIX}),
-        _CHAR: (1, _NUMBERS | _TEXT),
-        _SPARSE: (3 + is_complex, _NUMBERS),
-    }.get(array_class, (1 + is_complex, _NUMBERS))
-    if len(parts) != n_parts:
-        raise ValueError(f"the array at byte {start} has {len(parts)} parts; expected {n_parts}")
-    for kind, at, _ in parts:
-        _check_type(kind, at, kinds)
-
-
-def _check_type(kind: int, at: int, expected: set[int]) -> None:
-    if kind not in expected:
-        raise ValueError(
-            f"the element at byte {at} is of type {kind}; expected one of {sorted(expected)}"
-        )
-
-
-def _elements(buffer: Any, order: str, at: int, end: int) -> Iterator[_Element]:
+def _check_elements(
+    buffer: Any, order: str, at: int, end: int, allowed: set[int]
+) -> list[tuple[int, int, int]]:
+    """Check all elements between two bytes, and return the type, start and end of each."""
+    found = []
     while at < end:
         if at + 8 > end:
             raise ValueError(f"{end - at} bytes are left at byte {at}; expected an element")
@@ -201,9 +150,44 @@ def _elements(buffer: Any, order: str, at: int, end: int) -> Iterator[_Element]:
         stop = start + (small or size)
         if stop > (at + 8 if small else end):
             raise ValueError(f"the element at byte {at} ends at byte {stop} of {end}")
-        yield kind, start, stop
-        padded = kind not in (_MATRIX, _COMPRESSED)
-        at = start + -(-(stop - start) // 8) * 8 if padded and not small else max(stop, at + 8)
+        if kind not in allowed:
+            raise ValueError(f"the element at byte {at} is of type {kind}; expected {allowed}")
+        # an element without content is an empty array
+        if kind == _MATRIX and start < stop:
+            _check_array(buffer, order, start, stop)
+        found.append((kind, start, stop))
+        is_padded = kind not in (_MATRIX, _COMPRESSED)
+        at = start + -(-(stop - start) // 8) * 8 if is_padded and not small else max(stop, at + 8)
+    return found
+
+
+def _check_array(buffer: Any, order: str, start: int, end: int) -> None:
+    if end - start < _FLAGS:
+        raise ValueError(f"the array at byte {start} has no flags")
+    (flags,) = struct.unpack_from(order + "I", buffer, start + 8)
+    array_class = flags & 0xFF
+    if array_class not in _CLASSES:
+        raise ValueError(f"the array at byte {start} has the unknown class {array_class}")
+    every_type = _NUMBERS | _TEXT | {_MATRIX}
+    elements = _check_elements(buffer, order, start + _FLAGS, end, every_type)
+    if array_class in _STRUCTS:  # whose parts vary, as those of functions and objects do
+        return
+    if len(elements) < 2 or elements[0][0] not in _INTEGERS:
+        raise ValueError(f"the array at byte {start} has no dimensions or no name")
+    (_, at, stop), _, *parts = elements
+    shape = struct.unpack_from(f"{order}{(stop - at) // 4}i", buffer, at)
+    if (stop - at) % 4 or len(shape) < 2 or min(shape) < 0:
+        raise ValueError(f"the array at byte {start} has dimensions {shape}")
+    is_complex = bool(flags & _COMPLEX)
+    n_parts, types = {
+        _CELL: (math.prod(shape), {_MATRIX}),
+        _CHAR: (1, _NUMBERS | _TEXT),
+        _SPARSE: (3 + is_complex, _NUMBERS),
+    }.get(array_class, (1 + is_complex, _NUMBERS))
+    if len(parts) != n_parts or not types.issuperset(kind for kind, *_ in parts):
+        raise ValueError(
+            f"the array at byte {start} has {len(parts)} parts; expected {n_parts} of {types}"
+        )
 
 
 # Version 7.3. MATLAB stores columns first, so that HDF5 shows every array transposed. A sparse

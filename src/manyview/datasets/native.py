@@ -42,20 +42,15 @@ def read_native(path: Path) -> Dataset:
         if not isinstance(opened, np.lib.npyio.NpzFile):
             raise ValueError("holds a single array; expected a .npz archive of named arrays")
         with opened as archive:
-            n_views = _n_views(archive)
+            numbers = range(_n_views(archive))
             view_names = _strings(archive, "view_names")
-            keys = ("present", "y", "class_names")
-            optional = {key: _member(archive, key) for key in keys if key in archive}
+            terms = [_strings(archive, f"terms{v}", f"image_feature_names{v}") for v in numbers]
+            names = {"present": "present", "labels": "y", "class_names": "class_names"}
             return assemble(
-                [_view(archive, v) for v in range(n_views)],
+                [_view(archive, v) for v in numbers],
                 view_names=None if view_names is None else view_names.ravel().tolist(),
-                feature_names=[
-                    _strings(archive, f"terms{v}", f"image_feature_names{v}")
-                    for v in range(n_views)
-                ],
-                present=optional.get("present"),
-                labels=optional.get("y"),
-                class_names=optional.get("class_names"),
+                feature_names=terms,
+                **{name: _member(archive, key) for name, key in names.items() if key in archive},
                 name=path.stem,
                 sample_ids=_strings(archive, "sample_ids", "doc_ids"),
             )

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -168,10 +169,9 @@ def _load(
     url = url or os.environ.get(f"{variable}_URL")
     sha256 = sha256 or os.environ.get(f"{variable}_SHA256")
     if url:
-        return fetch(
-            url, sha256, folders[-1], name, lambda path: _read(path, name), verbose=verbose
-        )
-    hint, shared = "", os.environ.get("MANYVIEW_DATA")
+        read = partial(_read, name=name)
+        return fetch(url, sha256, folders[-1], name, read, verbose=verbose)
+    shared, hint = os.environ.get("MANYVIEW_DATA"), ""
     if data_dir is None and not shared:
         hint = "MANYVIEW_DATA, which can name the folder of the data, is not set. "
     elif data_dir is None and not folders[0].is_dir():
@@ -194,6 +194,8 @@ def _read(path: Path, name: str) -> Dataset:
     if (path / "3sources_bbc.mtx").is_file():
         try:
             return read_three_sources(path)
+        except FileNotFoundError as error:
+            raise ValueError(f"{path}: {Path(error.filename).name} is missing") from error
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from error
     if path.is_dir():
@@ -225,8 +227,8 @@ def _table(folder: Path, source: str) -> Table:
     try:
         with matrix.open("rb") as file:
             counts = scipy.io.mmread(file)
-    except FileNotFoundError as error:
-        raise ValueError(f"{matrix.name} is missing") from error
+    except FileNotFoundError:
+        raise
     # a damaged file can raise almost any exception
     except Exception as error:
         raise ValueError(f"{matrix.name}: not a readable Matrix Market file ({error})") from error
@@ -256,8 +258,6 @@ def _read_classes(path: Path) -> dict[str, str]:
 def _lines(path: Path) -> list[str]:
     try:
         content = path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        raise ValueError(f"{path.name} is missing") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"{path.name}: not a text in UTF-8 ({error})") from error
     return [line.strip() for line in content.split("\n") if line.strip()]

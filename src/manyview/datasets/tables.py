@@ -5,8 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -79,37 +79,31 @@ def _files(folder: Path) -> tuple[list[Path], Path | None]:
     inside = [file for file in folder.iterdir() if not file.name.startswith((".", "~$"))]
     inside.sort(key=lambda file: file.name)
     tables = [file for file in inside if file.suffix.lower() in SUFFIXES and file.is_file()]
-    left_out: dict[str, list[str]] = {}
+    left_out = defaultdict(list)
     for file in inside:
         suffix = file.suffix.lower()
+        is_about = file.stem.lower().startswith(("readme", "license", "notes"))
         if suffix in _COMPRESSED and Path(file.stem).suffix.lower() in SUFFIXES:
-            left_out.setdefault("compressed; unpack it first", []).append(file.name)
+            left_out["compressed; unpack it first"].append(file.name)
         elif suffix in SUFFIXES and not file.exists():
-            left_out.setdefault("a broken link", []).append(file.name)
-        elif suffix in _UNSUPPORTED and file.is_file() and not _is_documentation(file):
-            left_out.setdefault("not a .csv, .tsv or .parquet file", []).append(file.name)
+            left_out["a broken link"].append(file.name)
+        elif suffix in _UNSUPPORTED and file.is_file() and not is_about:
+            left_out["not a .csv, .tsv or .parquet file"].append(file.name)
     for reason, names in left_out.items():
         warn_user(f"{folder}: {first_few(names)} is left out: {reason}")
     label_files = [file for file in tables if file.stem.lower() == "labels"]
     views = [file for file in tables if file not in label_files]
-    if not views:
+    if len({file.suffix.lower() for file in views}) != 1:
+        kinds = "several kinds of table: " if views else ""
+        found = first_few([file.name for file in views or inside], 5) or "nothing"
         raise ValueError(
-            f"a folder of {first_few([file.name for file in inside], 5) or 'nothing'}; "
-            "expected .csv, .tsv or .parquet files, one per view"
-        )
-    if len({file.suffix.lower() for file in views}) > 1:
-        raise ValueError(
-            f"a folder of several kinds of table ({first_few([file.name for file in views], 5)}); "
-            "expected files of one kind: .csv, .tsv or .parquet"
+            f"a folder of {kinds}{found}; expected .csv, .tsv or .parquet files of one kind, one "
+            "per view"
         )
     if len(label_files) > 1:
         found = " and ".join(file.name for file in label_files)
         raise ValueError(f"{found} both hold labels; expected one file")
     return views, label_files[0] if label_files else None
-
-
-def _is_documentation(file: Path) -> bool:
-    return file.stem.lower().startswith(("readme", "license", "notes"))
 
 
 def _id_column(columns: Columns, wanted: str | None) -> str:
@@ -229,18 +223,14 @@ def _column_names(path: Path) -> list[str]:
     with path.open("rb") as file:
         if not file.read(1):
             raise ValueError(f"{path.name} is empty; expected a table")
-    if _is_parquet(path):
-        names = list(_parquet(path).schema_arrow.names)
-    else:
+    if path.suffix.lower() in _SEPARATORS:
         names = [name.strip() for name in _first_rows(path, 1)[0]]
+    else:
+        names = _parquet(path, lambda file: list(file.schema_arrow.names))
     if len(set(names)) < len(names):
         repeated = Counter(names).most_common(1)[0][0]
         raise ValueError(f"{path.name} has more than one column {repeated!r}")
     return names
-
-
-def _is_parquet(path: Path) -> bool:
-    return path.suffix.lower() == ".parquet"
 
 
 def _first_rows(path: Path, n: int) -> list[list[str]]:
@@ -258,10 +248,12 @@ def _first_rows(path: Path, n: int) -> list[list[str]]:
     return found
 
 
-def _parquet(path: Path) -> Any:
+def _parquet(path: Path, read: Callable[[Any], Any]) -> Any:
+    """Return what a function reads from a Parquet file."""
     parquet = _arrow("parquet")
     try:
-        return parquet.ParquetFile(path)
+        with parquet.ParquetFile(path) as file:
+            return read(file)
     # a damaged file can raise almost any exception
     except Exception as error:
         raise ValueError(f"{path.name}: not a readable Parquet file ({error})") from error
@@ -269,23 +261,20 @@ def _parquet(path: Path) -> Any:
 
 def _pandas_indexes(path: Path) -> list[str]:
     """Return the columns of a Parquet file that were the index of a pandas DataFrame."""
-    if not _is_parquet(path):
+    if path.suffix.lower() in _SEPARATORS:
         return []
-    metadata = (_parquet(path).schema_arrow.metadata or {}).get(b"pandas", b"{}")
+    metadata = _parquet(path, lambda file: file.schema_arrow.metadata) or {}
     try:
-        return [name for name in json.loads(metadata)["index_columns"] if isinstance(name, str)]
+        columns = json.loads(metadata.get(b"pandas", b"{}"))["index_columns"]
+        return [name for name in columns if isinstance(name, str)]
     except (ValueError, TypeError, KeyError):  # metadata in an unknown form
         return []
 
 
 def _read(path: Path, types: dict[str, str]) -> Any:
     """Read some columns with pyarrow. The types are those of a CSV or TSV file."""
-    if _is_parquet(path):
-        file = _parquet(path)
-        try:
-            return file.read(columns=list(types))
-        except Exception as error:
-            raise ValueError(f"{path.name}: not a readable Parquet file ({error})") from error
+    if path.suffix.lower() not in _SEPARATORS:
+        return _parquet(path, lambda file: file.read(columns=list(types)))
     # pyarrow keeps the blanks around the names of columns
     arrow = _arrow()
     header, *first = _first_rows(path, 2)

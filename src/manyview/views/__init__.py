@@ -2,7 +2,8 @@
 
 All data that users pass go through :func:`as_views`, which reads every view once and rejects what
 cannot be clustered. Code behind it relies on finite numbers, equal numbers of rows and valid
-sparse arrays without checking again.
+sparse arrays without checking again. One check is repeated: :func:`check_scale` reads the entries
+of Views that were validated before a fit once more, since arrays may have changed in place.
 """
 
 from manyview.views.align import align_to

@@ -6,8 +6,9 @@ from a caller who has imported the package.
 
 from __future__ import annotations
 
+import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -22,6 +23,7 @@ __all__ = [
     "dtype_of",
     "first_nonfinite",
     "is_dense_tensor",
+    "is_within",
     "place_of",
     "tensor_rows",
     "value_range",
@@ -29,17 +31,7 @@ __all__ = [
 
 Place: TypeAlias = Literal["numpy", "torch", "dask"]
 
-_TENSOR_TYPES = (
-    "bool",
-    "uint8",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "float16",
-    "float32",
-    "float64",
-)
+_TENSOR_TYPE = re.compile("bool|uint8|int(8|16|32|64)|float(16|32|64)")
 
 
 def place_of(array: Any) -> Place:
@@ -54,14 +46,13 @@ def place_of(array: Any) -> Place:
 
 def dtype_of(array: Any) -> np.dtype[Any]:
     """Return the NumPy dtype of an array's entries; object for tensor types NumPy does not have."""
-    dtype: np.dtype[Any]
-    if place_of(array) != "torch":
-        dtype = np.dtype(array.dtype)
-        return dtype
-    name = str(array.dtype).removeprefix("torch.")
-    if name == "bfloat16":  # which has the range of float32
-        return np.dtype(np.float32)
-    dtype = np.dtype(name if name in _TENSOR_TYPES else object)
+    kind: Any = array.dtype
+    if place_of(array) == "torch":
+        name = str(kind).removeprefix("torch.")
+        kind = name if _TENSOR_TYPE.fullmatch(name) else object
+        if name == "bfloat16":  # which has the range of float32
+            kind = np.float32
+    dtype: np.dtype[Any] = np.dtype(kind)
     return dtype
 
 
@@ -143,11 +134,16 @@ def _first_nonfinite_of_tensor(tensor: Any) -> tuple[tuple[int, int], float]:
 # Rows of samples without a view
 
 
-def blank_rows(array: Any, here: npt.NDArray[np.bool_], is_harmless: Callable[[Any], bool]) -> Any:
+def is_within(bounds: tuple[float, float], size: float) -> bool:
+    """Return whether numbers between two bounds are no larger than `size`; False for NaN."""
+    return -size <= bounds[0] and bounds[1] <= size
+
+
+def blank_rows(array: Any, here: npt.NDArray[np.bool_], size: float) -> Any:
     """Return an array with zeros in the rows that are not `here`.
 
-    The array itself is returned where these rows hold harmless numbers. Chunks of a Dask array are
-    always blanked, each when it is computed.
+    The array itself is returned if these rows hold no entries larger than `size`. Chunks of a Dask
+    array are always blanked, each when it is computed.
     """
     place = place_of(array)
     if place == "dask":
@@ -156,14 +152,15 @@ def blank_rows(array: Any, here: npt.NDArray[np.bool_], is_harmless: Callable[[A
         mask = da.from_array(here[:, None], chunks=(array.chunks[0], (1,)))
         return da.map_blocks(_blanked, array, mask, dtype=array.dtype, meta=array._meta)
     if place == "torch":
-        return _blanked_tensor(array, here, is_harmless)
+        return _blanked_tensor(array, here, size)
+    parts: Iterable[Any]
     if sp.issparse(array):
-        harmless = is_harmless(array.data[np.repeat(~here, np.diff(array.indptr))])
+        parts = [array.data[np.repeat(~here, np.diff(array.indptr))]]
     else:
         # a few rows at a time: a view on disk may be larger than memory
         missing = np.flatnonzero(~here)
-        parts = np.array_split(missing, missing.size // 512 + 1)
-        harmless = all(is_harmless(array[rows]) for rows in parts)
+        parts = (array[rows] for rows in np.array_split(missing, missing.size // 512 + 1))
+    harmless = all(is_within(value_range(part), size) for part in parts)
     return array if harmless else _blanked(array, here[:, None])
 
 
@@ -177,19 +174,17 @@ def _blanked(array: Any, here: npt.NDArray[np.bool_]) -> Any:
     return sp.csr_array(parts, shape=rows.shape)
 
 
-def _blanked_tensor(
-    tensor: Any, here: npt.NDArray[np.bool_], is_harmless: Callable[[Any], bool]
-) -> Any:
+def _blanked_tensor(tensor: Any, here: npt.NDArray[np.bool_], size: float) -> Any:
     import torch
 
     missing = torch.from_numpy(~here).to(tensor.device)
     if is_dense_tensor(tensor):
-        if is_harmless(tensor[missing]):
+        if is_within(value_range(tensor[missing]), size):
             return tensor
         return torch.where(missing[:, None], tensor.new_zeros(()), tensor)
     pointers, columns, values = tensor.crow_indices(), tensor.col_indices(), tensor.values()
     missing = torch.repeat_interleave(missing, pointers.diff())
-    if is_harmless(values[missing]):
+    if is_within(value_range(values[missing]), size):
         return tensor
     values = torch.where(missing, values.new_zeros(()), values)
     return torch.sparse_csr_tensor(

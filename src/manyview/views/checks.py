@@ -89,18 +89,13 @@ def check_indexes(indexes: list[tuple[str, Any]], what: str = "views ") -> None:
         if len(index) != len(first) or index.equals(first):
             continue
         # indexes of different types may hold the same; NaN agrees with NaN
-        pairs = zip(list(first), list(index), strict=True)
-        unequal = (n for n, (a, b) in enumerate(pairs) if not (a == b or (a != a and b != b)))
-        if (n := next(unequal, None)) is not None:
-            one, other = (
-                value.item() if isinstance(value, np.generic) else value
-                for value in (first[n], index[n])
-            )
-            raise ValueError(
-                f"{what}{first_name!r} and {name!r} have different indexes: row {n} is {one!r} in "
-                f"{first_name!r} and {other!r} in {name!r}; align them first, for example with "
-                "DataFrame.reindex"
-            )
+        for n, (a, b) in enumerate(zip(first.tolist(), index.tolist(), strict=True)):
+            if a != b and (a == a or b == b):
+                raise ValueError(
+                    f"{what}{first_name!r} and {name!r} have different indexes: row {n} is {a!r} "
+                    f"in {first_name!r} and {b!r} in {name!r}; align them first, for example with "
+                    "DataFrame.reindex"
+                )
 
 
 def check_n_clusters(n_clusters: int, views: Views) -> None:
@@ -303,24 +298,20 @@ def _warn_of_numbers(
 ) -> None:
     """Warn of features that number the samples in any order, as the index of a table does."""
     n, likely = array.shape[0], np.arange(array.shape[1])
-    rows = None if here is None else np.flatnonzero(here)
-
-    def first_rows(count: int | None, columns: Any) -> Array:
-        return array[:count][:, columns] if rows is None else array[np.ix_(rows[:count], columns)]
-
+    rows = np.arange(n) if here is None else np.flatnonzero(here)
     # distinct integers in a narrow range: in ever more rows, of ever fewer features
     for count in (100, 1_000, 10_000, None):
         if count is None and likely.size > _MOST_NUMBERED:
             return
-        held = np.sort(first_rows(count, likely), axis=0)
+        held = np.sort(array[np.ix_(rows[:count], likely)], axis=0)
         distinct = (np.floor(held) == held).all(axis=0) & (held[1:] > held[:-1]).all(axis=0)
-        likely = likely[distinct & (held[-1] - held[0].astype(np.float64) < n)]
-    for d in likely:
+        narrow = held[-1] - held[0].astype(np.float64) < n
+        likely, held = likely[distinct & narrow], held[:, distinct & narrow]
+    for d, column in zip(likely, held.T, strict=True):
         shown = str(d) if features is None else repr(str(features[d]))
-        column = first_rows(None, [d])
         warn_user(
-            f"view {name!r}: feature {shown} numbers the samples from {int(column.min())} to "
-            f"{int(column.max())}, as an index does; drop it unless it is a measurement",
+            f"view {name!r}: feature {shown} numbers the samples from {int(column[0])} to "
+            f"{int(column[-1])}, as an index does; drop it unless it is a measurement",
             ViewWarning,
         )
 
@@ -360,11 +351,8 @@ def warn_of_few_distinct(n_clusters: int, views: Views, *, chunk_bytes: int = _C
     while begin < views.n_samples and len(seen) < n_clusters:
         end = begin + min(most, max(begin, n_clusters))
         part = views.take(slice(begin, end))
-        keys = [_row_keys(array) for array in part.arrays]
-        if part.present is not None:
-            # the content of a row does not matter if its sample lacks the view
-            for v, here in enumerate(part.present.T):
-                keys[v] = [key if has else None for key, has in zip(keys[v], here, strict=True)]
+        present = [None] * len(views) if part.present is None else part.present.T
+        keys = map(_row_keys, part.arrays, present)
         seen.update(map(hash, zip(*keys, strict=True)))
         begin = end
     if len(seen) < n_clusters:
@@ -376,15 +364,14 @@ def warn_of_few_distinct(n_clusters: int, views: Views, *, chunk_bytes: int = _C
         )
 
 
-def _row_keys(array: Array) -> list[Any]:
-    """Return one hashable value per row, the same for equal rows only."""
+def _row_keys(array: Array, here: npt.NDArray[np.bool_] | None) -> list[Any]:
+    """Return one hashable value per row, the same for equal rows; None for missing views."""
     if sp.issparse(array):
         array = array.copy()
         array.eliminate_zeros()
-        return [
-            array.indices[begin:end].tobytes() + array.data[begin:end].tobytes()
-            for begin, end in pairwise(array.indptr)
-        ]
-    rows = np.ascontiguousarray(array + array.dtype.type(0))  # turns -0 into 0
-    keys: list[Any] = rows.view(np.dtype((np.void, rows[:1].nbytes))).ravel().tolist()
-    return keys
+        bounds = list(pairwise(array.indptr))
+        keys = [array.indices[a:b].tobytes() + array.data[a:b].tobytes() for a, b in bounds]
+    else:
+        # adding zero turns -0 into 0
+        keys = [row.tobytes() for row in np.asarray(array + array.dtype.type(0))]
+    return keys if here is None else [k if has else None for k, has in zip(keys, here, strict=True)]

@@ -21,6 +21,7 @@ from manyview.views.backends import (
     blank_rows,
     check_collection,
     dtype_of,
+    is_within,
     place_of,
     value_range,
 )
@@ -159,20 +160,14 @@ def _read(
     These rows are multiplied by zero wherever they are used, so only NaN, infinity and entries
     larger than `size` have to go.
     """
-
-    def is_harmless(values: Array) -> bool:
-        low, high = value_range(values)
-        return -size <= low and high <= size
-
     if here is not None and place_of(array) == "dask":
-        array = blank_rows(array, here, is_harmless)
+        array = blank_rows(array, here, size)
         return array, value_range(array)
-    low, high = value_range(array)
-    if here is not None and not (-size <= low and high <= size):
-        blanked = blank_rows(array, here, is_harmless)
-        if blanked is not array:
-            return blanked, value_range(blanked)
-    return array, (low, high)
+    bounds = value_range(array)
+    if here is None or is_within(bounds, size):
+        return array, bounds
+    blanked = blank_rows(array, here, size)
+    return blanked, bounds if blanked is array else value_range(blanked)
 
 
 def _named_items(views: Any) -> tuple[bool, list[tuple[str, Any]]]:
