@@ -151,11 +151,12 @@ def _line(
     best: Mapping[tuple[str, str], float],
 ) -> Line:
     done = [run for run in runs if run.scores]
+    acc, nmi = row.published or (math.nan, math.nan)
     cells = [
         Cell("† tuned with labels" if row.tuned else "default", row.protocol),
         Cell(row.preprocessing, row.preprocessing.lower()),
         *(_score_cell(row, score, best) for score in SCORES),
-        _published_cell(row),
+        _number_cell(acc, f"{100 * acc:.1f} / {100 * nmi:.1f}"),
         *(_number_cell(value) for value in (row.seconds, row.cpu_seconds)),
         _number_cell(row.peak_bytes / 1e6 or math.nan),  # 0 means unknown
         _number_cell(row.n_iter, f"{row.n_iter:.1f}".removesuffix(".0")),
@@ -173,11 +174,10 @@ def _line(
 
 
 def _settings(row: Row) -> str:
-    return ", ".join(f"{name}={_setting(value)}" for name, value in row.params.items())
-
-
-def _setting(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else short(value, 40)
+    return ", ".join(
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={short(value, 40)}"
+        for name, value in row.params.items()
+    )
 
 
 def _score_cell(row: Row, score: str, best: Mapping[tuple[str, str], float]) -> Cell:
@@ -191,13 +191,6 @@ def _score_cell(row: Row, score: str, best: Mapping[tuple[str, str], float]) -> 
         spread,
         shown == best[row.protocol, score],
     )
-
-
-def _published_cell(row: Row) -> Cell:
-    if row.published is None:
-        return Cell(MISSING, None)
-    acc, nmi = row.published
-    return Cell(f"{100 * acc:.1f} / {100 * nmi:.1f}", acc)
 
 
 def _number_cell(value: float, text: str = "") -> Cell:
@@ -251,23 +244,19 @@ def time_and_quality(lines: Sequence[Line]) -> Chart | None:
 
 def convergence(runs: Sequence[Run]) -> Chart | None:
     """Return the objective of MMC after every iteration, one curve per run; None without runs."""
-    lines = [
-        {
-            "name": plotly_text(short(run.method, 20) + (" †" if run.tuned else "")),
-            "tuned": run.tuned,
-            "seed": run.seed,
-            **_thinned(run.objective),
-        }
-        for run in runs
-        if run.objective and run.method in METHODS and METHODS[run.method].make is MMC
-    ]
+    lines = []
+    for run in runs:
+        if not run.objective or run.method not in METHODS or METHODS[run.method].make is not MMC:
+            continue
+        count = len(run.objective)
+        kept = np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int))
+        lines.append(
+            {
+                "name": plotly_text(short(run.method, 20) + (" †" if run.tuned else "")),
+                "tuned": run.tuned,
+                "seed": run.seed,
+                "iterations": (kept + 1).tolist(),
+                "values": [compact(run.objective[at], 5) for at in kept],
+            }
+        )
     return {"kind": "convergence", "lines": lines} if lines else None
-
-
-def _thinned(objective: Sequence[float]) -> dict[str, list[Any]]:
-    count = len(objective)
-    kept = np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int))
-    return {
-        "iterations": (kept + 1).tolist(),
-        "values": [compact(objective[at], 5) for at in kept],
-    }

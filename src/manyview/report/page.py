@@ -31,7 +31,7 @@ from manyview.report.comparison import (
     standings,
     time_and_quality,
 )
-from manyview.report.reading import MOST_POINTS, Reading, cluster_title, fitted, read
+from manyview.report.reading import MOST_POINTS, Reading, fitted, read
 from manyview.report.text import as_json, figure
 from manyview.storage import whole_file
 
@@ -41,8 +41,6 @@ Facts = list[tuple[str, str]]
 def spans(numbers: Iterable[int]) -> str:
     """Return integers as text, with consecutive ones shortened to ranges.
 
-    Examples
-    --------
     >>> spans([3, 0, 1, 2, 7])
     '0 to 3, 7'
     """
@@ -70,13 +68,12 @@ def described_sessions(
 
     Without recorded sessions the current process is described, and the title says so.
     """
-    if not sessions:
-        return [("The process that wrote this page", _facts(session_here()))]
+    sessions = sessions or []
     counts = Counter(run.session for run in runs if 0 <= run.session < len(sessions))
-    described = []
-    for at, count in sorted(counts.items()):
-        title = f"Session {at + 1}: {count} run{'s' if count > 1 else ''}"
-        described.append((title, _facts(sessions[at])))
+    described = [
+        (f"Session {at + 1}: {count} run{'s' if count > 1 else ''}", _facts(sessions[at]))
+        for at, count in sorted(counts.items())
+    ]
     return described or [("The process that wrote this page", _facts(session_here()))]
 
 
@@ -266,7 +263,6 @@ def _rendered(*, charts: Mapping[str, Chart], **content: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters["figure"] = figure
-    environment.globals["cluster_title"] = cluster_title
     scripts = [_script(get_plotlyjs()), *map(_script, map(_asset, ("sort.js", "figures.js")))]
     return environment.get_template("report.html.j2").render(
         **content,
