@@ -18,7 +18,7 @@ from manyview.cli.console import InterruptionError, new_console
 from manyview.cli.outputs import (
     check_replaceable,
     check_replaceable_report,
-    check_target,
+    check_targets,
     print_parts,
     table,
 )
@@ -103,15 +103,11 @@ def _checked_outputs(results: Path | None, json: Path | None, report: Path | Non
 
     By default it is beside the JSON file or the report; without these, runs are not kept.
     """
-    targets = {"--json": json, "--report": report}
-    places = [check_target(path, option) for option, path in targets.items() if path is not None]
     beside = json or report
     if results is None and beside is not None:
         results = beside.with_suffix(".runs.jsonl" if beside.suffix == ".jsonl" else ".jsonl")
-    if results is not None:
-        places.append(check_target(results, "--results"))
-    if len(set(places)) < len(places):
-        raise ValueError("--results, --json and --report must name different files")
+    targets = {"--json": json, "--report": report, "--results": results}
+    check_targets((), targets, new=(), force=True)
     if json is not None:
         check_replaceable(json, b'{\n "manyview"', "the JSON file of a comparison")
     if report is not None:

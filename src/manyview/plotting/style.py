@@ -27,8 +27,6 @@ _NO_WIDTH = "\N{ZERO WIDTH SPACE}"
 def shown(name: object) -> str:
     r"""Return a name as matplotlib text: one line, shortened, with dollar signs escaped.
 
-    Examples
-    --------
     >>> print(shown("$ and\n$"))
     \$ and \$
     """
@@ -42,8 +40,6 @@ def shown(name: object) -> str:
 def names_of(y: npt.NDArray[Any], class_names: Sequence[str] | None) -> dict[Any, str]:
     """Return the names of the classes that occur, in their order.
 
-    Examples
-    --------
     >>> list(names_of(np.array([1, 0, 1]), ["cat", "dog"]).values())
     ['cat', 'dog']
     """
@@ -101,8 +97,6 @@ def styles_of(names: Iterable[str]) -> dict[str, Style]:
 
     Known methods have fixed styles; other names get free ones, in lighter shades after nine.
 
-    Examples
-    --------
     >>> styles_of(["MMC", "mine"])["mine"]
     Style(colour='#0072b2', marker='s')
     """

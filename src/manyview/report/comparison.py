@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from manyview.experiment import METHODS, Row, Run, summarise
-from manyview.experiment.results import settings_key
+from manyview.experiment.summary import grouped
 from manyview.mmc import MMC
 from manyview.report.text import MISSING, compact, figure, plotly_text, short
-
-_Key = tuple[str, str, str, str, str]
 
 SCORES = {
     "acc": "ACC",
@@ -95,26 +93,21 @@ def standings(runs: Sequence[Run]) -> list[Standing]:
 
     The best value of each score is marked separately for label-free and label-tuned methods.
     """
-    groups: dict[_Key, list[Run]] = {}
-    for run in runs:
-        missing = [score for score in SCORES if run.scores and score not in run.scores]
+    by_data: dict[str, list[tuple[Row, list[Run]]]] = {}
+    for group in grouped(runs):
+        (row,) = summarise(group)
+        missing = [s for s in SCORES for run in group if run.scores and s not in run.scores]
         if missing:
             raise ValueError(
-                f"a run of {run.method} on {run.data!r} has no score {missing[0]!r}; the report "
+                f"a run of {row.method} on {row.data!r} has no score {missing[0]!r}; the report "
                 f"needs {', '.join(SCORES)}"
             )
-        groups.setdefault(_key(run), []).append(run)
-    by_data: dict[str, list[Row]] = {}
-    for row in summarise(runs):
-        by_data.setdefault(row.data, []).append(row)
-    return [_standing(data, rows, groups) for data, rows in by_data.items()]
+        by_data.setdefault(row.data, []).append((row, group))
+    return [_standing(data, groups) for data, groups in by_data.items()]
 
 
-def _key(of: Run | Row) -> _Key:
-    return of.method, of.data, of.protocol, of.preprocessing, settings_key(of.params)
-
-
-def _standing(data: str, rows: list[Row], groups: Mapping[_Key, list[Run]]) -> Standing:
+def _standing(data: str, groups: Sequence[tuple[Row, list[Run]]]) -> Standing:
+    rows = [row for row, _ in groups]
     best: dict[tuple[str, str], float] = {
         (protocol, score): max(
             _shown(row, score) for row in rows if row.protocol == protocol and row.mean
@@ -125,16 +118,15 @@ def _standing(data: str, rows: list[Row], groups: Mapping[_Key, list[Run]]) -> S
     scalings = Counter((row.method, row.protocol) for row in rows)
     settings = Counter((row.method, row.protocol, row.preprocessing) for row in rows)
     lines, errors = [], []
-    for row in rows:
+    for row, runs in groups:
         label = short(row.method, 20) + (" †" if row.tuned else "")
         if settings[row.method, row.protocol, row.preprocessing] > 1:
             label += f" ({short(_settings(row), 30) or row.preprocessing})"
         elif scalings[row.method, row.protocol] > 1:
             label += f" ({row.preprocessing})"
-        group = groups[_key(row)]
-        failed = Counter(run.error for run in group if not run.scores)
+        failed = Counter(run.error for run in runs if not run.scores)
         errors += [(label, count, error) for error, count in failed.items()]
-        lines.append(_line(row, label, group, failed.total(), best))
+        lines.append(_line(row, label, runs, best))
     return Standing(data, lines, errors)
 
 
@@ -143,14 +135,9 @@ def _shown(row: Row, score: str) -> float:
     return round(100 * row.mean.get(score, math.nan), 1)
 
 
-def _line(
-    row: Row,
-    label: str,
-    runs: Sequence[Run],
-    failed: int,
-    best: Mapping[tuple[str, str], float],
-) -> Line:
+def _line(row: Row, label: str, runs: Sequence[Run], best: Mapping[tuple[str, str], float]) -> Line:
     done = [run for run in runs if run.scores]
+    failed = len(runs) - len(done)
     acc, nmi = row.published or (math.nan, math.nan)
     cells = [
         Cell("† tuned with labels" if row.tuned else "default", row.protocol),

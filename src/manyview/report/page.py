@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyview.datasets import Dataset
 from manyview.experiment import Run
+from manyview.experiment.protocol import check_datasets
 from manyview.experiment.results import fingerprint, session_here
 from manyview.mmc import MMC
 from manyview.report.comparison import (
@@ -161,15 +162,10 @@ def write_report(
 def _check(runs: Sequence[Run], datasets: Sequence[Dataset], models: Mapping[str, MMC]) -> None:
     if not runs:
         raise ValueError("there are no runs to report")
-    if isinstance(datasets, Dataset):
-        raise TypeError("datasets is one Dataset; expected a list of them")
+    check_datasets(datasets)
     names = [dataset.name for dataset in datasets]
     known = {run.data for run in runs}
     for dataset in datasets:
-        if dataset.y is None:
-            raise ValueError(f"data set {dataset.name!r} has no classes to compare clusters with")
-        if names.count(dataset.name) > 1:
-            raise ValueError(f"two data sets are named {dataset.name!r}: names must differ")
         if dataset.name not in known:
             raise ValueError(
                 f"data set {dataset.name!r} has no runs; there are runs on "
