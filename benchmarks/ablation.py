@@ -38,7 +38,7 @@ from benchmarks.variants import (
     StartAlone,
 )
 from manyview import MMC, as_views
-from manyview.cli.console import shown_progress
+from manyview.cli.compare import shown_progress
 from manyview.datasets import Dataset, make_views
 from manyview.datasets.files import find_dataset
 from manyview.experiment import METHODS, REFERENCES, Limits, Method, ResultsFile, Run, compare

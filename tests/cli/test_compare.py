@@ -278,7 +278,7 @@ def test_outputs_do_not_replace_each_other(data, tmp_path):
     assert len(json.loads(out.read_text())["runs"]) == 1
     result = run(*command, "--report", out)
     assert result.exit_code == 2
-    assert "must name different files" in result.stderr
+    assert "name the same file" in result.stderr
 
 
 def test_another_file_is_not_used_for_results(data, tmp_path):

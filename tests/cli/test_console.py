@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from manyview.cli.console import _safe_streams, print_bytes, shown_progress
+from manyview.cli.compare import shown_progress
+from manyview.cli.console import _safe_streams, print_bytes
 from manyview.cli.outputs import STDOUT, write_labels
 from manyview.datasets import make_views, write_views
 from manyview.experiment import METHODS, Task

@@ -1,32 +1,36 @@
-"""The command compare: methods on data sets with known classes."""
+"""The command compare: methods on data sets with known classes, and the progress of runs."""
 
 from __future__ import annotations
 
 import json as json_module
 import sys
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+from rich import progress as rich_progress
 from rich.table import Table
 
 from manyview import __version__
-from manyview.cli.console import InterruptionError, new_console, shown_progress
+from manyview.cli.console import InterruptionError, new_console
 from manyview.cli.outputs import (
     check_replaceable,
     check_replaceable_report,
-    check_target,
+    check_targets,
     print_parts,
     table,
 )
 from manyview.datasets.files import find_dataset
 from manyview.experiment import (
     METHODS,
+    Listener,
     Method,
     ResultsFile,
     Row,
     Run,
+    Task,
     compare,
     method_named,
     rank_methods,
@@ -34,7 +38,13 @@ from manyview.experiment import (
 )
 from manyview.storage import whole_file
 
-__all__ = ["compare_files", "comparison_table", "error_lines", "interrupts_explained"]
+__all__ = [
+    "compare_files",
+    "comparison_table",
+    "error_lines",
+    "interrupts_explained",
+    "shown_progress",
+]
 
 
 def compare_files(
@@ -93,15 +103,11 @@ def _checked_outputs(results: Path | None, json: Path | None, report: Path | Non
 
     By default it is beside the JSON file or the report; without these, runs are not kept.
     """
-    targets = {"--json": json, "--report": report}
-    places = [check_target(path, option) for option, path in targets.items() if path is not None]
     beside = json or report
     if results is None and beside is not None:
         results = beside.with_suffix(".runs.jsonl" if beside.suffix == ".jsonl" else ".jsonl")
-    if results is not None:
-        places.append(check_target(results, "--results"))
-    if len(set(places)) < len(places):
-        raise ValueError("--results, --json and --report must name different files")
+    targets = {"--json": json, "--report": report, "--results": results}
+    check_targets((), targets, new=(), force=True)
     if json is not None:
         check_replaceable(json, b'{\n "manyview"', "the JSON file of a comparison")
     if report is not None:
@@ -146,17 +152,14 @@ def comparison_table(name: str, rows: Sequence[Row]) -> Table:
 
 
 def _mean_and_std(row: Row, score: str) -> str:
-    mean = f"{100 * row.mean[score]:.1f}"
-    return f"{mean}{_plus_minus()}{100 * row.std[score]:.1f}" if row.n_runs > 1 else mean
-
-
-def _plus_minus() -> str:
-    """Return the sign ±, or +- if standard output cannot encode it."""
+    mean, std = f"{100 * row.mean[score]:.1f}", f"{100 * row.std[score]:.1f}"
+    if row.n_runs == 1:
+        return mean
     try:
         "±".encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
-        return "+-"
-    return "±"
+        return f"{mean}+-{std}"
+    return f"{mean}±{std}"
 
 
 def error_lines(rows: Sequence[Row]) -> list[str]:
@@ -178,10 +181,8 @@ def _ranking_tables(rows: Sequence[Row]) -> list[Table | str]:
             by_acc, by_nmi = (rank_methods(ranked, score) for score in ("acc", "nmi_geometric"))
         except ValueError:
             continue  # no data set was run with all methods
-        lines = [
-            (name, f"{by_acc.ranks[name]:.2f}", f"{rank:.2f}")
-            for name, rank in by_nmi.ranks.items()
-        ]
+        ranks = by_nmi.ranks.items()
+        lines = [(name, f"{by_acc.ranks[name]:.2f}", f"{rank:.2f}") for name, rank in ranks]
         title = f"mean rank ({protocol}, scaled: {scaled})"
         parts.append(table((title, "ACC", "NMI geo"), lines))
         parts.append(
@@ -191,3 +192,80 @@ def _ranking_tables(rows: Sequence[Row]) -> list[Table | str]:
             f"equal: {by_acc.p_value:.2g} for ACC, {by_nmi.p_value:.2g} for NMI."
         )
     return parts
+
+
+@contextmanager
+def shown_progress(
+    *, shown: bool, title: str = "compare", log_seconds: float = 30.0
+) -> Iterator[Listener]:
+    """Return a listener that shows a comparison: a bar on a terminal, lines in a log.
+
+    A log has a line at the start, at every tenth of the runs, and at the first change after
+    `log_seconds` without a line.
+    """
+    if not shown:
+        yield Listener()
+    elif sys.stderr.isatty():
+        columns = (
+            rich_progress.TextColumn("{task.description}", markup=False),
+            rich_progress.BarColumn(bar_width=24),
+            rich_progress.MofNCompleteColumn(),
+            rich_progress.TimeElapsedColumn(),
+            rich_progress.TextColumn("{task.fields[note]}", markup=False),
+        )
+        with rich_progress.Progress(*columns, console=new_console(stderr=True)) as progress:
+            bar = progress.add_task(title, total=None, note="")
+            yield _Progress(
+                lambda done, total, note: progress.update(
+                    bar, completed=done, total=total, note=note
+                )
+            )
+    else:
+        yield _Progress(_Log(title, log_seconds))
+
+
+class _Progress(Listener):
+    """Calls `show` with the number of finished runs, that of all runs, and a note."""
+
+    def __init__(self, show: Callable[[int, int, str], None]) -> None:
+        self._show = show
+        self._done = self._total = 0
+        self._running: dict[tuple[str, int], None] = {}
+
+    def planned(self, total: int, known: int) -> None:
+        self._done, self._total = known, total
+        self._show(known, total, f"{known} were in the results file already" if known else "")
+
+    def started(self, task: Task) -> None:
+        self._running.update(dict.fromkeys(map(_name_and_seed, task.runs())))
+        self._update()
+
+    def finished(self, run: Run) -> None:
+        self._running.pop(_name_and_seed(run), None)  # a skipped run was never started
+        self._done += 1
+        self._update()
+
+    def _update(self) -> None:
+        running = ", ".join(dict.fromkeys(name for name, _ in self._running))
+        self._show(self._done, self._total, f"running {running}" if running else "")
+
+
+def _name_and_seed(run: Run) -> tuple[str, int]:
+    protocol = "" if run.protocol == "default" else f" ({run.protocol})"
+    return f"{run.method} on {run.data}{protocol}", run.seed
+
+
+class _Log:
+    """Progress as lines on standard error."""
+
+    def __init__(self, title: str, seconds: float) -> None:
+        self._title, self._seconds = title, seconds
+        self._tenth, self._written = -1, 0.0
+
+    def __call__(self, done: int, total: int, note: str) -> None:
+        tenth = 10 * done // max(total, 1)
+        if tenth == self._tenth and time.monotonic() < self._written + self._seconds:
+            return
+        suffix = f"; {note}" if note else ""
+        print(f"{self._title}: {done} of {total} done{suffix}", file=sys.stderr, flush=True)
+        self._tenth, self._written = tenth, time.monotonic()

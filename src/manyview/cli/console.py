@@ -1,25 +1,21 @@
-"""Errors, progress and output streams of the command line."""
+"""Errors and output streams of the command line."""
 
 from __future__ import annotations
 
 import os
 import signal
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, cast
+from typing import Any, TextIO, cast
 
 import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-if TYPE_CHECKING:
-    from manyview.experiment import Listener, Run, Task
-
-__all__ = ["Commands", "InterruptionError", "new_console", "print_bytes", "shown_progress"]
+__all__ = ["Commands", "InterruptionError", "new_console", "print_bytes"]
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -106,93 +102,6 @@ def _warnings_as_lines() -> Iterator[list[Warning | str]]:
 
 def _print_line(kind: str, message: str) -> None:
     print(f"manyview: {kind}: {' '.join(message.split())}", file=sys.stderr)
-
-
-@contextmanager
-def shown_progress(
-    *, shown: bool, title: str = "compare", log_seconds: float = 30.0
-) -> Iterator[Listener]:
-    """Return a listener that shows a comparison: a bar on a terminal, lines in a log.
-
-    A log has a line at the start, at every tenth of the runs, and at the first change after
-    `log_seconds` without a line.
-    """
-    from manyview.experiment import Listener
-
-    if not shown:
-        yield Listener()
-    elif sys.stderr.isatty():
-        from rich import progress as rich
-
-        columns = (
-            rich.TextColumn("{task.description}", markup=False),
-            rich.BarColumn(bar_width=24),
-            rich.MofNCompleteColumn(),
-            rich.TimeElapsedColumn(),
-            rich.TextColumn("{task.fields[note]}", markup=False),
-        )
-        with rich.Progress(*columns, console=new_console(stderr=True)) as progress:
-            bar = progress.add_task(title, total=None, note="")
-
-            def show(done: int, total: int, note: str) -> None:
-                progress.update(bar, completed=done, total=total, note=note)
-
-            yield cast("Listener", _Progress(show))
-    else:
-        yield cast("Listener", _Progress(_Log(title, log_seconds)))
-
-
-class _Progress:
-    """A manyview.experiment.Listener, which the command fit does not import.
-
-    It calls `show` with the number of finished runs, that of all runs, and a note.
-    """
-
-    def __init__(self, show: Callable[[int, int, str], None]) -> None:
-        self._show = show
-        self._done = self._total = 0
-        self._running: dict[tuple[str, int], None] = {}
-
-    def planned(self, total: int, known: int) -> None:
-        self._done, self._total = known, total
-        note = f"{known} were in the results file already" if known else ""
-        self._show(known, total, note)
-
-    def started(self, task: Task) -> None:
-        name = _named(task.method.name, task.data, task.protocol)
-        self._running.update({(name, seed): None for seed in task.seeds})
-        self._update()
-
-    def finished(self, run: Run) -> None:
-        # a skipped run was never started
-        self._running.pop((_named(run.method, run.data, run.protocol), run.seed), None)
-        self._done += 1
-        self._update()
-
-    def _update(self) -> None:
-        running = ", ".join(dict.fromkeys(name for name, _ in self._running))
-        self._show(self._done, self._total, f"running {running}" if running else "")
-
-
-def _named(method: str, data: str, protocol: str) -> str:
-    return f"{method} on {data}" + ("" if protocol == "default" else f" ({protocol})")
-
-
-class _Log:
-    """Progress as lines on standard error."""
-
-    def __init__(self, title: str, seconds: float) -> None:
-        self._title, self._seconds = title, seconds
-        self._tenth, self._written = -1, 0.0
-
-    def __call__(self, done: int, total: int, note: str) -> None:
-        tenth = 10 * done // max(total, 1)
-        if tenth == self._tenth and time.monotonic() < self._written + self._seconds:
-            return
-        line = f"{self._title}: {done} of {total} done" + (f"; {note}" if note else "")
-        sys.stderr.write(line + "\n")
-        sys.stderr.flush()
-        self._tenth, self._written = tenth, time.monotonic()
 
 
 def new_console(*, stderr: bool = False) -> Console:

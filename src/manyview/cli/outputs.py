@@ -209,11 +209,9 @@ def objective_span(model: MMC) -> str:
 
 def kept_features(model: MMC) -> Table:
     """Return a table of the number of features that each view has and the model uses."""
-    kept = [int(np.any(factor[:-1], axis=1).sum()) for factor in model.view_factors_]
+    kept = [np.any(factor[:-1], axis=1).sum() for factor in model.view_factors_]
     rows = zip(model.view_names_, model.n_features_in_, kept, strict=True)
-    return table(
-        ("view", "features", "kept"), ((name, str(of), str(used)) for name, of, used in rows)
-    )
+    return table(("view", "features", "kept"), (map(str, row) for row in rows))
 
 
 def label_facts(

@@ -8,8 +8,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
-from manyview.cli.compare import comparison_table, error_lines, interrupts_explained
-from manyview.cli.console import new_console, shown_progress
+from manyview.cli.compare import (
+    comparison_table,
+    error_lines,
+    interrupts_explained,
+    shown_progress,
+)
+from manyview.cli.console import new_console
 from manyview.cli.outputs import print_parts
 from manyview.datasets import Dataset, make_views
 from manyview.datasets.files import find_dataset

@@ -137,8 +137,7 @@ def compare(
 
     reported: list[Run] = []
     for cell, default_tasks, settings, tasks in zip(cells, default, selection, tuned, strict=True):
-        reported += ledger.found(default_tasks)
-        reported += ledger.found(tasks)
+        reported += ledger.found([*default_tasks, *tasks])
         if settings and not tasks:
             (why, *_) = ledger.found(settings[0])
             reason = f"no setting of the grid ended with labels: {why.error}"
@@ -152,33 +151,33 @@ def compare(
 
 def _check_methods(methods: Sequence[Method]) -> None:
     """Raise unless all are methods, with distinct names."""
+    names: set[str] = set()
     for method in methods:
         if not isinstance(method, Method):
             raise TypeError(
                 f"{method!r} is not a Method; expected one of METHODS, such as METHODS['MMC'], of "
                 "REFERENCES, or your own Method"
             )
-    names = [method.name for method in methods]
-    for name in names:
-        if names.count(name) > 1:
-            raise ValueError(f"two methods are called {name!r}")
+        if method.name in names:
+            raise ValueError(f"two methods are called {method.name!r}")
+        names.add(method.name)
 
 
 def check_datasets(datasets: Sequence[Dataset]) -> None:
     """Raise unless all are data sets with classes, with distinct names."""
     if isinstance(datasets, Dataset):
         raise TypeError("datasets is one Dataset; expected a list of Dataset")
+    names: set[str] = set()
     for dataset in datasets:
         if not isinstance(dataset, Dataset):
             raise TypeError(
                 f"datasets holds a {type(dataset).__name__}; expected a list of Dataset"
             )
-    names = [dataset.name for dataset in datasets]
-    for dataset in datasets:
         if dataset.y is None:
             raise ValueError(f"data set {dataset.name!r} has no classes to score against")
-        if names.count(dataset.name) > 1:
+        if dataset.name in names:
             raise ValueError(f"two data sets are called {dataset.name!r}; rename one of them")
+        names.add(dataset.name)
 
 
 def check_options(

@@ -14,7 +14,7 @@ import numpy as np
 from manyview.experiment.methods import published_for
 from manyview.experiment.results import Protocol, Run, settings_key
 
-__all__ = ["Row", "as_csv", "as_markdown", "as_rows", "summarise"]
+__all__ = ["Row", "as_csv", "as_markdown", "as_rows", "grouped", "summarise"]
 
 
 @dataclass(frozen=True)
@@ -103,11 +103,16 @@ def summarise(runs: Sequence[Run]) -> list[Row]:
     >>> [(row.method, row.n_runs, row.mean, row.errors) for row in summarise(runs)]
     [('MMC', 2, {'acc': 0.5}, ()), ('SEC', 0, {}, ("view 'text' has a NaN",))]
     """
+    return [_row(group) for group in grouped(runs)]
+
+
+def grouped(runs: Sequence[Run]) -> list[list[Run]]:
+    """Return lists of the runs that differ only in their seed."""
     groups: dict[tuple[str, ...], list[Run]] = {}
     for run in runs:
         key = run.method, run.data, run.protocol, run.preprocessing, settings_key(run.params)
         groups.setdefault(key, []).append(run)
-    return [_row(group) for group in groups.values()]
+    return list(groups.values())
 
 
 def _row(runs: list[Run]) -> Row:

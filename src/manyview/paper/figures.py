@@ -16,7 +16,7 @@ import numpy as np
 
 from manyview import MMC
 from manyview.datasets import Dataset
-from manyview.experiment import Limits, Listener, Method, ResultsFile, Run, compare
+from manyview.experiment import Method, compare
 from manyview.plotting import plot_objective, plot_time_against_size
 from manyview.plotting.style import shown
 from manyview.storage import whole_file
@@ -68,35 +68,21 @@ def converge(
     datasets: Sequence[Dataset],
     *,
     n_iter: int = 50,
-    n_jobs: int | None = None,
-    n_threads: int = 1,
-    limits: Limits | None = None,
-    results: ResultsFile | None = None,
-    listener: Listener | None = None,
+    **options: Any,
 ) -> dict[tuple[str, str], tuple[float, ...]]:
     """Return the objective of MMC after each of `n_iter` iterations, by data set and indicator.
 
-    Early stopping is off. A fit that exceeds its limits has no curve. The other parameters are
-    those of :func:`manyview.experiment.compare`.
+    Early stopping is off. A fit that exceeds its limits has no curve. `options` are those of
+    :func:`manyview.experiment.compare`.
     """
     no_stopping = {"max_iter": n_iter, "tol": 0.0, "patience": None}
     methods = [
         Method(f"MMC, {kind}", MMC, {"indicator": kind, **no_stopping})
         for kind in ("orthogonal", "discrete")
     ]
-    runs = compare(
-        methods,
-        datasets,
-        repeats=1,
-        n_jobs=n_jobs,
-        n_threads=n_threads,
-        limits=limits,
-        results=results,
-        listener=listener,
-    )
     return {
         (run.data, str(run.params["indicator"])): run.objective
-        for run in runs
+        for run in compare(methods, datasets, repeats=1, **options)
         if run.outcome == "done"
     }
 
@@ -148,44 +134,25 @@ def subsets(dataset: Dataset, sizes: Sequence[int], seed: int = 0) -> list[Datas
 
 
 def time_growth(
-    dataset: Dataset,
-    methods: Sequence[Method],
-    sizes: Sequence[int],
-    *,
-    n_threads: int = 1,
-    limits: Limits,
-    results: ResultsFile | None = None,
-    listener: Listener | None = None,
+    dataset: Dataset, methods: Sequence[Method], sizes: Sequence[int], **options: Any
 ) -> Growth:
     """Time methods on growing parts of a data set, one fit at a time.
 
-    A method that fails or exceeds a limit is not run on larger parts.
+    A method that fails or exceeds a limit is not run on larger parts. `options` are those of
+    :func:`manyview.experiment.compare`.
     """
     parts = subsets(dataset, sizes)
     seconds = {method.name: [float("nan")] * len(parts) for method in methods}
     reasons: dict[str, str] = {}
     for position, part in enumerate(parts):
         left = [method for method in methods if method.name not in reasons]
-        for run in compare(
-            left,
-            [part],
-            repeats=1,
-            n_jobs=1,
-            n_threads=n_threads,
-            limits=limits,
-            results=results,
-            listener=listener,
-        ):
+        for run in compare(left, [part], repeats=1, n_jobs=1, **options):
             if run.outcome == "done":
-                seconds[run.method][position] = _seconds(run)
+                # the processor clock may not advance during a small fit
+                seconds[run.method][position] = run.cpu_seconds or run.seconds
             else:
                 reasons[run.method] = f"{part.name}: {run.error}"
     return Growth(dataset.name, tuple(part.views.n_samples for part in parts), seconds, reasons)
-
-
-def _seconds(run: Run) -> float:
-    # the processor clock may not advance during a small fit
-    return run.cpu_seconds or run.seconds
 
 
 def write_growths(files: Files, growths: Sequence[Growth]) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import astuple, dataclass, fields
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from manyview.datasets import Dataset
 from manyview.experiment import (
@@ -111,17 +113,16 @@ def reproduce(
     names = {dataset.name for dataset in datasets}
     files = Files(folder)
     with ResultsFile(folder / "runs.jsonl") as results:
+        options: dict[str, Any] = {"n_threads": n_threads, "results": results}
+        parallel = {**options, "n_jobs": n_jobs, "limits": limits}
         runs = compare(
             methods,
             datasets,
             repeats=repeats,
             tune=tune,
             preprocessings=preprocessings,
-            n_jobs=n_jobs,
-            n_threads=n_threads,
-            limits=limits,
-            results=results,
             listener=listener("table"),
+            **parallel,
         )
         slowest = _slowest([run for run in results.runs if run.data in names])
         rows = summarise(runs)
@@ -129,24 +130,15 @@ def reproduce(
         files.text("table.csv", as_csv(rows))
         files.figure("table.png", partial(plot_comparison, rows))
         write_significance(files, runs, rows)
-        curves = converge(
-            datasets,
-            n_jobs=n_jobs,
-            n_threads=n_threads,
-            limits=limits,
-            results=results,
-            listener=listener("convergence"),
-        )
-        write_convergence(files, curves)
+        write_convergence(files, converge(datasets, listener=listener("convergence"), **parallel))
         growths = [
             time_growth(
                 dataset,
                 methods,
                 _sizes(dataset),
-                n_threads=n_threads,
                 limits=growth_limits,
-                results=results,
                 listener=listener(f"times on {dataset.name}"),
+                **options,
             )
             for dataset in timed
         ]
@@ -161,18 +153,18 @@ def _sizes(dataset: Dataset) -> list[int]:
 
 
 def _slowest(runs: Sequence[Run]) -> str:
+    """Return the method, data set and protocol that took the most processor time."""
     spent: dict[tuple[str, str, int], float] = {}
     for run in runs:
-        if run.method not in METHODS:
-            continue
-        part = f"{run.method} on {run.data} ({run.protocol})"
-        # a fit shared by all seeds is recorded with each of them
-        seed = -1 if METHODS[run.method].shares_fit else run.seed
-        key = part, str(dict(run.params)), seed
-        spent[key] = max(spent.get(key, 0.0), run.cpu_seconds)
-    total: dict[str, float] = {}
+        if run.method in METHODS:
+            part = f"{run.method} on {run.data} ({run.protocol})"
+            # a fit shared by all seeds is recorded with each of them
+            seed = -1 if METHODS[run.method].shares_fit else run.seed
+            key = part, str(dict(run.params)), seed
+            spent[key] = max(spent.get(key, 0.0), run.cpu_seconds)
+    total: dict[str, float] = defaultdict(float)
     for (part, _, _), seconds in spent.items():
-        total[part] = total.get(part, 0.0) + seconds
+        total[part] += seconds
     if not total:
         return "nothing was run"
     most = max(total, key=lambda part: total[part])

@@ -7,8 +7,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
+from manyview._typing import Floats, Matrix
 from manyview.experiment.results import Run
 from manyview.experiment.significance import Difference, Ranking
 from manyview.experiment.summary import Row
@@ -22,18 +22,17 @@ from manyview.plotting.style import (
     given_or_new,
     label_points,
     legend_beside,
-    published,
     reported_rows,
     score_name,
     series_of,
     shown,
     styles_of,
     tick_log_axis,
+    trim,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
 
 _GROUP = 0.86  # part of a data set's width that its bars fill
 _HATCH = "////"
@@ -84,9 +83,10 @@ def plot_comparison(
     ax = given_or_new(ax, (float(np.clip(1.2 + 0.15 * len(sets) * len(series), 6.4, 17)), 4.4))
     colours = {name: style.colour for name, style in styles_of(s.name for s in series).items()}
     width = _GROUP / len(series)
-    for at, one in enumerate(series):
-        places = np.arange(len(sets)) + (at + 0.5) * width - _GROUP / 2
-        for row, x in ((row, places[sets.index(data)]) for data, row in one.rows.items()):
+    offsets = (np.arange(len(series)) + 0.5) * width - _GROUP / 2
+    for one, offset in zip(series, offsets, strict=True):
+        for data, row in one.rows.items():
+            x = sets.index(data) + offset
             if score not in row.mean:
                 ax.plot(x, 0.0, "x", color=INK, markersize=4, clip_on=False, gid="failed")
                 continue
@@ -100,19 +100,18 @@ def plot_comparison(
                 linewidth=0.0 if one.tuned else 0.4,
                 yerr=row.std[score],
                 error_kw={"elinewidth": 0.8, "ecolor": INK, "capsize": min(2.0, 20 * width)},
-                gid=f"{one.title} on {row.data}",
+                gid=f"{one.title} on {data}",
             )
-    _add_published(ax, series, sets, score, width)
-    _add_best(ax, series, sets, score, width)
+    for place, data in enumerate(sets):
+        _add_published(ax, series, place + offsets, data, score)
+        _add_best(ax, series, place + offsets, data, score)
     ax.set_xticks(range(len(sets)), list(map(shown, sets)))
     ax.set_xlim(-0.5, len(sets) - 0.5)
     _turn_if_close(ax)
     ax.tick_params(axis="x", length=0, pad=14)
     ax.set_ylabel(score_name(score))
     ax.axhline(0.0, color=INK, linewidth=0.8)
-    ax.grid(axis="y", alpha=0.3)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right", "bottom"]].set_visible(False)
+    trim(ax, grid="y", hide=("top", "right", "bottom"))
     for edge in np.arange(len(sets) - 1) + 0.5:
         ax.axvline(edge, color=QUIET, alpha=0.25, linewidth=0.8)
     _add_legend(ax, series, colours, score)
@@ -130,53 +129,47 @@ def _turn_if_close(ax: Axes) -> None:
             label.set(ha="right", rotation_mode="anchor")
 
 
-def _add_published(
-    ax: Axes, series: list[Series], sets: list[str], score: str, width: float
-) -> None:
+def _add_published(ax: Axes, series: list[Series], places: Matrix, data: str, score: str) -> None:
     """Draw one diamond centred on the bars of each method."""
     for name in dict.fromkeys(one.name for one in series):
         own = [at for at, one in enumerate(series) if one.name == name]
-        x = (np.mean(own) + 0.5) * width - _GROUP / 2
-        for place, data in enumerate(sets):
-            rows = [series[at].rows[data] for at in own if data in series[at].rows]
-            value = published(rows[0], score) if rows else None
-            if value is None:
-                continue
-            ax.plot(
-                place + x,
-                value,
-                "D",
-                markersize=4.5,
-                markerfacecolor="white",
-                markeredgecolor=INK,
-                markeredgewidth=0.9,
-                zorder=4,
-                gid="published",
+        figures = [series[at].rows[data].published for at in own if data in series[at].rows]
+        if not figures or figures[0] is None or not score.startswith(("acc", "nmi")):
+            continue
+        ax.plot(
+            np.mean(places[own]),
+            figures[0][score != "acc"],  # the normaliser of NMI may differ
+            "D",
+            markersize=4.5,
+            markerfacecolor="white",
+            markeredgecolor=INK,
+            markeredgewidth=0.9,
+            zorder=4,
+            gid="published",
+        )
+
+
+def _add_best(ax: Axes, series: list[Series], places: Matrix, data: str, score: str) -> None:
+    for tuned in (False, True):
+        means = {
+            x: one.rows[data].mean[score]
+            for x, one in zip(places.tolist(), series, strict=True)
+            if one.tuned is tuned and data in one.rows and score in one.rows[data].mean
+        }
+        for x in (x for x, mean in means.items() if mean == max(means.values())):
+            ax.annotate(
+                "★",
+                (x, 0.0),
+                xycoords=ax.get_xaxis_transform(),
+                xytext=(0, -2),
+                textcoords="offset points",
+                ha="center",
+                va="top",
+                fontsize=8,
+                color=INK,
+                annotation_clip=False,
+                gid="best",
             )
-
-
-def _add_best(ax: Axes, series: list[Series], sets: list[str], score: str, width: float) -> None:
-    for place, data in enumerate(sets):
-        for tuned in (False, True):
-            means = {
-                at: one.rows[data].mean[score]
-                for at, one in enumerate(series)
-                if one.tuned is tuned and data in one.rows and score in one.rows[data].mean
-            }
-            for at in (at for at, mean in means.items() if mean == max(means.values())):
-                ax.annotate(
-                    "★",
-                    (place + (at + 0.5) * width - _GROUP / 2, 0.0),
-                    xycoords=ax.get_xaxis_transform(),
-                    xytext=(0, -2),
-                    textcoords="offset points",
-                    ha="center",
-                    va="top",
-                    fontsize=8,
-                    color=INK,
-                    annotation_clip=False,
-                    gid="best",
-                )
 
 
 def _add_legend(ax: Axes, series: list[Series], colours: dict[str, str], score: str) -> None:
@@ -254,9 +247,9 @@ def plot_paired_differences(
     if not differences:
         raise ValueError("differences is empty; expected at least one")
     if not isinstance(differences, Mapping):
-        _check_one_method(differences)
+        intervals = _intervals(differences)
         xlabel = xlabel or f"{shown(differences[0].method)} minus the other"
-        differences = _intervals(differences)
+        differences = intervals
     for name, values in differences.items():
         if len(values) != 3 or not np.all(np.isfinite(values)) or values[1] > values[2]:
             raise ValueError(
@@ -282,26 +275,12 @@ def plot_paired_differences(
     ax.set_ylim(len(differences) - 0.5, -0.5)
     ax.tick_params(axis="y", length=0)
     ax.set_xlabel(xlabel or "difference", color=INK)
-    ax.grid(axis="x", alpha=0.3)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right", "left"]].set_visible(False)
+    trim(ax, grid="x", hide=("top", "right", "left"))
     return ax
 
 
 def _intervals(differences: Sequence[Difference]) -> dict[str, Interval]:
     """Return intervals by the other method's name, with its number of sets if fewer."""
-    most = max(each.n_sets for each in differences)
-    return {
-        each.other if each.n_sets == most else f"{each.other} ({each.n_sets} of {most} sets)": (
-            each.mean,
-            each.low,
-            each.high,
-        )
-        for each in differences
-    }
-
-
-def _check_one_method(differences: Sequence[Difference]) -> None:
     strange = [item for item in differences if not isinstance(item, Difference)]
     if strange:
         raise TypeError(
@@ -314,6 +293,15 @@ def _check_one_method(differences: Sequence[Difference]) -> None:
             f"differences has {len(differences)} of {', '.join(methods)}; expected those of one "
             "method with each other once"
         )
+    most = max(each.n_sets for each in differences)
+    return {
+        each.other if each.n_sets == most else f"{each.other} ({each.n_sets} of {most} sets)": (
+            each.mean,
+            each.low,
+            each.high,
+        )
+        for each in differences
+    }
 
 
 # heights of a group bar, of a label line and of the bar that shows the critical difference
@@ -385,7 +373,22 @@ def plot_critical_difference(
     bottom = first_line - _ROW * lines
 
     ax = given_or_new(ax, (7.0, 0.9 - 0.42 * bottom))
-    _draw_axis(ax, low, high, critical_difference)
+    ax.spines[["left", "right", "bottom"]].set_visible(False)
+    ax.spines["top"].set_position(("data", 0.0))
+    ax.spines["top"].set_bounds(low, high)
+    ax.xaxis.tick_top()
+    ax.set_xticks(np.arange(low, np.floor(high) + 1, max(1, round((high - low) / 12))))
+    ax.set_yticks([])
+    ends = [low, low + critical_difference]
+    ax.plot(ends, [_ABOVE, _ABOVE], color=QUIET, linewidth=1.2, marker="|", gid="critical")
+    ax.annotate(
+        f"CD = {critical_difference:.2f}",
+        (ends[1], _ABOVE),
+        xytext=(6, 0),
+        textcoords="offset points",
+        va="center",
+        annotation_clip=False,
+    )
     for at, (start, end) in enumerate(groups):
         y = -_BAR * (at + 0.8)
         ends = [ranks[start] - 0.012 * (high - low), ranks[end] + 0.012 * (high - low)]
@@ -416,25 +419,6 @@ def _groups(ranks: Sequence[float], critical_difference: float) -> list[tuple[in
         if end > start and (not groups or end > groups[-1][1]):
             groups.append((start, end))
     return groups
-
-
-def _draw_axis(ax: Axes, low: float, high: float, critical_difference: float) -> None:
-    ax.spines[["left", "right", "bottom"]].set_visible(False)
-    ax.spines["top"].set_position(("data", 0.0))
-    ax.spines["top"].set_bounds(low, high)
-    ax.xaxis.tick_top()
-    ax.set_xticks(np.arange(low, np.floor(high) + 1, max(1, round((high - low) / 12))))
-    ax.set_yticks([])
-    ends = [low, low + critical_difference]
-    ax.plot(ends, [_ABOVE, _ABOVE], color=QUIET, linewidth=1.2, marker="|", gid="critical")
-    ax.annotate(
-        f"CD = {critical_difference:.2f}",
-        (ends[1], _ABOVE),
-        xytext=(6, 0),
-        textcoords="offset points",
-        va="center",
-        annotation_clip=False,
-    )
 
 
 def plot_time_against_quality(
@@ -519,9 +503,7 @@ def plot_time_against_quality(
         ylabel=score_name(score),
         title=shown(sets[0]) if len(sets) == 1 else f"mean of {len(sets)} data sets",
     )
-    ax.grid(alpha=0.3)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right"]].set_visible(False)
+    trim(ax, hide=("top", "right"))
     label_points(ax, points, labels)
     return ax
 
@@ -537,8 +519,6 @@ def _seconds(row: Row) -> float:
         )
     return row.seconds
 
-
-Vector = npt.NDArray[np.float64]
 
 _LABEL_AT = 0.9  # position of the label along a guide line
 
@@ -608,14 +588,13 @@ def plot_time_against_size(
     ax.set_xscale("log")
     ax.set_yscale("log")
     ax.set(xlabel=xlabel, ylabel=ylabel)
-    ax.grid(alpha=0.3)
-    ax.spines[["top", "right"]].set_visible(False)
+    trim(ax, hide=("top", "right"))
     legend_beside(ax, n_entries=len(times))
     _add_guides(ax, n, times, guides)
     return ax
 
 
-def _checked(name: str, values: Sequence[float | None], n: Vector) -> Vector:
+def _checked(name: str, values: Sequence[float | None], n: Floats) -> Floats:
     array = np.array([np.nan if value is None else value for value in values], dtype=float)
     if array.shape != n.shape:
         raise ValueError(
@@ -629,21 +608,21 @@ def _checked(name: str, values: Sequence[float | None], n: Vector) -> Vector:
     return array
 
 
-def _at_largest(n: Vector, times: Vector) -> tuple[float, float]:
+def _at_largest(n: Floats, times: Floats) -> tuple[float, float]:
     done = np.isfinite(times)
     last = int(np.argmax(np.where(done, n, -np.inf)))
     # a method that stopped at a smaller size counts as slower
     return -float(n[last]), float(times[last])
 
 
-def _label(name: str, n: Vector, times: Vector) -> str:
+def _label(name: str, n: Floats, times: Floats) -> str:
     if len(np.unique(n)) < 2:
         return shown(name)
     slope = np.polyfit(np.log(n), np.log(times), 1)[0]
     return f"{shown(name)}, exponent {slope:.1f}"
 
 
-def _add_guides(ax: Axes, n: Vector, times: Mapping[str, Vector], guides: Sequence[float]) -> None:
+def _add_guides(ax: Axes, n: Floats, times: Mapping[str, Floats], guides: Sequence[float]) -> None:
     """Draw guide lines with given exponents, starting below the fastest method."""
     (low, high), (left, right) = ax.get_ylim(), ax.get_xlim()
     start = float(min(np.nanmin(values) for values in times.values())) / 1.5
@@ -655,10 +634,10 @@ def _add_guides(ax: Axes, n: Vector, times: Mapping[str, Vector], guides: Sequen
         x = np.array([float(n.min()), end])
         y = start * (x / n.min()) ** exponent
         ax.plot(x, y, color=QUIET, linestyle=(0, (4, 3)), linewidth=1.0, zorder=1)
-        at = _LABEL_AT
+        label_x, label_y = (ends[0] ** (1 - _LABEL_AT) * ends[1] ** _LABEL_AT for ends in (x, y))
         ax.text(
-            x[0] ** (1 - at) * x[1] ** at,
-            y[0] ** (1 - at) * y[1] ** at,
+            label_x,
+            label_y,
             "$n$" if exponent == 1 else f"$n^{{{exponent:g}}}$",
             color=QUIET,
             ha="center",

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from sklearn.metrics.cluster import contingency_matrix
 from sklearn.utils.validation import check_is_fitted
 
-from manyview._typing import Matrix
+from manyview._typing import Floats, Matrix
 from manyview.base import MultiViewClusterer, feature_name, view_place
 from manyview.experiment.results import Run
 from manyview.linalg.partition import matched_order
@@ -26,6 +27,7 @@ from manyview.plotting.style import (
     shown,
     styles_of,
     tick_log_axis,
+    trim,
 )
 
 if TYPE_CHECKING:
@@ -92,26 +94,28 @@ def plot_contingency(
             f"y has {y.size} entries, labels has {labels.size}; expected the same samples"
         )
     accuracy = clustering_accuracy(y, labels)
-    classes, row_of = np.unique(y, return_inverse=True)
-    clusters, column_of = np.unique(labels, return_inverse=True)
+    classes, clusters = np.unique(y), np.unique(labels)
     if max(len(classes), len(clusters)) > _MOST:
         raise ValueError(
             f"y has {len(classes)} classes, labels has {len(clusters)} clusters; expected at "
             f"most {_MOST}. Are they sample ids?"
         )
     names = list(names_of(y, class_names).values())
-    counts = np.zeros((len(classes), len(clusters)), dtype=np.int64)
-    np.add.at(counts, (row_of, column_of), 1)
+    counts = contingency_matrix(y, labels)
     rows, columns, matched = matched_order(counts)
     counts = counts[np.ix_(rows, columns)]
 
     cell = 0.5 if max(counts.shape) <= _MANY else 0.3
     across, down = (cell * min(size, _MOST_COUNTED) for size in (len(clusters), len(classes)))
     ax = given_or_new(ax, (2.2 + across, 1.3 + 0.85 * down))
+    shares = counts / counts.sum(axis=1, keepdims=True)
     if max(counts.shape) <= _MOST_COUNTED:
-        _draw_cells(ax, counts, matched)
+        _draw_cells(ax, counts, shares)
+        for at in range(matched):
+            _enclose(ax, at, 1)
     else:
-        _draw_picture(ax, counts, matched)
+        _draw_picture(ax, shares)
+        _enclose(ax, 0, matched)
     box, inch = ax.get_window_extent(), ax.figure.dpi
     named = _thinned(len(clusters), box.width / (0.6 * inch))
     ax.set_xticks(named, [shown(clusters[columns[at]]) for at in named])
@@ -128,26 +132,21 @@ def _thinned(count: int, most: float) -> range:
     return range(0, count, 1 if count <= _MOST_COUNTED else math.ceil(count / most))
 
 
-def _draw_picture(ax: Axes, counts: Counts, matched: int) -> None:
-    shares = counts / counts.sum(axis=1, keepdims=True)
-    box = ax.get_window_extent()
-    # avoid blur between cells larger than a pixel; smaller ones must be averaged
-    crisp = "nearest" if counts.shape[1] <= box.width and counts.shape[0] <= box.height else None
-    image = ax.imshow(shares, cmap="Blues", vmin=0.0, aspect="auto", interpolation=crisp)
-    ax.figure.colorbar(image, ax=ax, label="share of the class", fraction=0.04, pad=0.02)
-    _enclose(ax, 0, matched)
-
-
-def _draw_cells(ax: Axes, counts: Counts, matched: int) -> None:
-    shares = counts / counts.sum(axis=1, keepdims=True)
+def _draw_cells(ax: Axes, counts: Counts, shares: Floats) -> None:
     ax.imshow(shares, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
     size = 9.0 if max(counts.shape) <= _MANY else 7.0
     for (row, column), count in np.ndenumerate(counts):
         dark = shares[row, column] > 0.55
         colour = "white" if dark else INK if count else "#bbbbbb"
         ax.text(column, row, str(count), ha="center", va="center", color=colour, fontsize=size)
-    for at in range(matched):
-        _enclose(ax, at, 1)
+
+
+def _draw_picture(ax: Axes, shares: Floats) -> None:
+    box = ax.get_window_extent()
+    # avoid blur between cells larger than a pixel; smaller ones must be averaged
+    crisp = "nearest" if shares.shape[1] <= box.width and shares.shape[0] <= box.height else None
+    image = ax.imshow(shares, cmap="Blues", vmin=0.0, aspect="auto", interpolation=crisp)
+    ax.figure.colorbar(image, ax=ax, label="share of the class", fraction=0.04, pad=0.02)
 
 
 def _enclose(ax: Axes, start: int, size: int) -> None:
@@ -267,14 +266,10 @@ def _embedding(estimator: MultiViewClusterer, views: Any) -> tuple[Matrix, str]:
 
 def _principal(embedding: Matrix) -> tuple[Matrix, Matrix]:
     """Return the first two principal components and their shares of the variance."""
-    centred = embedding - embedding.mean(axis=0)
-    U, s, _ = np.linalg.svd(centred, full_matrices=False)
-    points = np.zeros((len(embedding), 2))
-    width = min(2, s.size)
-    points[:, :width] = U[:, :width] * s[:width]
-    shares = np.zeros(2)
-    shares[:width] = s[:width] ** 2 / max(float(np.sum(s**2)), np.finfo(float).tiny)
-    return points, shares
+    U, s, _ = np.linalg.svd(embedding - embedding.mean(axis=0), full_matrices=False)
+    # an embedding with one column gets a second one of zeros
+    points, parts = np.pad(U * s, ((0, 0), (0, 1))), np.pad(s**2, (0, 1))
+    return points[:, :2], parts[:2] / max(float(parts.sum()), np.finfo(float).tiny)
 
 
 def plot_feature_weights(
@@ -343,9 +338,7 @@ def plot_feature_weights(
         title=f"view {shown(repr(estimator.view_names_[at]))}: {largest}{kept} features kept, "
         f"{len(weights) - kept} dropped",
     )
-    ax.grid(axis="x", alpha=0.3)
-    ax.set_axisbelow(True)
-    ax.spines[["top", "right", "left"]].set_visible(False)
+    trim(ax, grid="x", hide=("top", "right", "left"))
     return ax
 
 
@@ -389,12 +382,8 @@ def plot_objective(fits: Any, *, log: bool | None = None, ax: Axes | None = None
     ax = given_or_new(ax, (6.4, 4.0))
     from matplotlib.ticker import MaxNLocator
 
-    if len(curves) > 1:
-        styles = {name: tuple(style) for name, style in styles_of(curves).items()}
-    else:
-        styles = dict.fromkeys(curves, (VERMILLION, "o"))
-    for name, values in curves.items():
-        colour, marker = styles[name]
+    styles = styles_of(curves if len(curves) > 1 else ["MMC"])
+    for (name, values), (colour, marker) in zip(curves.items(), styles.values(), strict=True):
         ax.plot(
             np.arange(1, len(values) + 1),
             values,
@@ -406,7 +395,11 @@ def plot_objective(fits: Any, *, log: bool | None = None, ax: Axes | None = None
             markeredgecolor=INK,
             markeredgewidth=0.4,
         )
-    if _is_wide(curves) if log is None else log:
+    if log is None:
+        values = np.concatenate(list(curves.values()))
+        values = values[np.isfinite(values)]
+        log = bool(values.size and values.min() > 0 and values.max() > _WIDE * values.min())
+    if log:
         ax.set_yscale("log")
     lengths = [len(values) for values in curves.values() if len(values) > 1] or [1]
     if max(lengths) > _UNEQUAL * min(lengths):
@@ -415,8 +408,7 @@ def plot_objective(fits: Any, *, log: bool | None = None, ax: Axes | None = None
     else:
         ax.xaxis.set_major_locator(MaxNLocator(integer=True))
     ax.set(xlabel="iteration", ylabel="objective")
-    ax.grid(alpha=0.3)
-    ax.spines[["top", "right"]].set_visible(False)
+    trim(ax, hide=("top", "right"))
     if len(curves) > 1:
         legend_beside(ax, n_entries=len(curves))
     else:
@@ -424,7 +416,7 @@ def plot_objective(fits: Any, *, log: bool | None = None, ax: Axes | None = None
     return ax
 
 
-def _curves(fits: Any) -> dict[str, npt.NDArray[np.float64]]:
+def _curves(fits: Any) -> dict[str, Floats]:
     if isinstance(fits, Mapping):
         if not fits:
             raise ValueError("fits is empty; expected at least one fit")
@@ -437,7 +429,7 @@ def _curves(fits: Any) -> dict[str, npt.NDArray[np.float64]]:
     return {name: _curve(name or "fits", fits)}
 
 
-def _curve(name: str, fit: Any) -> npt.NDArray[np.float64]:
+def _curve(name: str, fit: Any) -> Floats:
     if isinstance(fit, BaseEstimator):
         check_is_fitted(fit)
         if not hasattr(fit, "objective_"):
@@ -451,9 +443,3 @@ def _curve(name: str, fit: Any) -> npt.NDArray[np.float64]:
             f"the objective of {name} has shape {curve.shape}; expected one value per iteration"
         )
     return curve
-
-
-def _is_wide(curves: Mapping[str, npt.NDArray[np.float64]]) -> bool:
-    values = np.concatenate(list(curves.values()))
-    values = values[np.isfinite(values)]
-    return bool(values.size and values.min() > 0 and values.max() > _WIDE * values.min())

@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import cycle
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from manyview._typing import Floats
 from manyview.experiment.results import Run
 from manyview.experiment.summary import Row, as_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
-    from matplotlib.transforms import Bbox
 
 
 _LONGEST = 40
@@ -26,8 +27,6 @@ _NO_WIDTH = "\N{ZERO WIDTH SPACE}"
 def shown(name: object) -> str:
     r"""Return a name as matplotlib text: one line, shortened, with dollar signs escaped.
 
-    Examples
-    --------
     >>> print(shown("$ and\n$"))
     \$ and \$
     """
@@ -41,8 +40,6 @@ def shown(name: object) -> str:
 def names_of(y: npt.NDArray[Any], class_names: Sequence[str] | None) -> dict[Any, str]:
     """Return the names of the classes that occur, in their order.
 
-    Examples
-    --------
     >>> list(names_of(np.array([1, 0, 1]), ["cat", "dog"]).values())
     ['cat', 'dog']
     """
@@ -100,26 +97,18 @@ def styles_of(names: Iterable[str]) -> dict[str, Style]:
 
     Known methods have fixed styles; other names get free ones, in lighter shades after nine.
 
-    Examples
-    --------
     >>> styles_of(["MMC", "mine"])["mine"]
     Style(colour='#0072b2', marker='s')
     """
     wanted = list(dict.fromkeys(names))
     found = {name: _METHODS[name] for name in wanted if name in _METHODS}
-    colours = {style.colour for style in found.values()}
-    markers = {style.marker for style in found.values()}
-    others = [name for name in wanted if name not in found]
-    free = [colour for colour in _colours(len(wanted)) if colour not in colours]
-    free_markers = [marker for marker in _MARKERS if marker not in markers] or list(_MARKERS)
-    for at, name in enumerate(others):
-        found[name] = Style(free[at], free_markers[at % len(free_markers)])
-    return {name: found[name] for name in wanted}
-
-
-def score_name(score: str) -> str:
-    """Return the axis label of a score, with the normaliser of NMI."""
-    return _SCORES.get(score, score)
+    used = {part for style in found.values() for part in style}
+    colours = (colour for colour in _colours(len(wanted)) if colour not in used)
+    markers = cycle([marker for marker in _MARKERS if marker not in used] or _MARKERS)
+    return {
+        name: found[name] if name in found else Style(next(colours), next(markers))
+        for name in wanted
+    }
 
 
 def _colours(count: int) -> list[str]:
@@ -131,6 +120,11 @@ def _colours(count: int) -> list[str]:
 def _lighter(colour: str, part: float) -> str:
     channels = (int(colour[at : at + 2], 16) for at in (1, 3, 5))
     return "#" + "".join(f"{round(255 - part * (255 - channel)):02x}" for channel in channels)
+
+
+def score_name(score: str) -> str:
+    """Return the axis label of a score, with the normaliser of NMI."""
+    return _SCORES.get(score, score)
 
 
 def given_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
@@ -148,6 +142,13 @@ def given_or_new(ax: Axes | None, size: tuple[float, float]) -> Axes:
         ) from error
     # the constrained layout makes room for legends outside the Axes
     return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def trim(ax: Axes, *, grid: Literal["x", "y", "both"] = "both", hide: Sequence[str]) -> None:
+    """Draw a grid below the data and hide some spines."""
+    ax.grid(axis=grid, alpha=0.3)
+    ax.set_axisbelow(True)
+    ax.spines[list(hide)].set_visible(False)
 
 
 def legend_beside(ax: Axes, *, title: str | None = None, n_entries: int = 0) -> None:
@@ -175,7 +176,10 @@ def tick_log_axis(axis: Axis) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-_DISTANCES = (5.0, 11.0, 18.0, 27.0, 38.0, 52.0)  # in points
+# distances and directions of a label from its point, nearest first; distances are in points
+_DISTANCES = np.array([5.0, 11.0, 18.0, 27.0, 38.0, 52.0])
+_ANGLES = 2 * np.pi * np.arange(16) / 16
+_DIRECTIONS = np.column_stack([np.cos(_ANGLES), np.sin(_ANGLES)])
 _NEAR = 12.0  # labels further away get a line to their point
 _RADIUS = 4.5
 
@@ -192,10 +196,12 @@ def label_points(
     figure.draw_without_rendering()
     scale = figure.dpi / 72.0
     pixels = ax.transData.transform(np.asarray(points, dtype=float))
+    within = ax.get_window_extent().get_points()
     radius = _RADIUS * scale
-    taken = [_box(pixel, 2 * radius, 2 * radius) for pixel in pixels]
+    away = (_DISTANCES * scale + radius)[:, None, None] * _DIRECTIONS
+    taken = [np.array([pixel - radius, pixel + radius]) for pixel in pixels]
     for point, pixel, text in zip(points, pixels, texts, strict=True):
-        made = ax.annotate(
+        label = ax.annotate(
             shown(text),
             point,
             xytext=(0, 0),
@@ -206,57 +212,24 @@ def label_points(
             va="center",
             annotation_clip=False,
         )
-        size = made.get_window_extent()
-        offset = _offset(pixel, size.width, size.height, taken, ax.get_window_extent(), scale)
-        made.set_position((offset[0] / scale, offset[1] / scale))
-        box = _box(pixel + offset, size.width, size.height)
-        taken.append(box)
-        if _gap(pixel, box) > _NEAR * scale:
-            nearest = np.clip(pixel, box.min, box.max)
+        half = np.array(label.get_window_extent().size) / 2
+        offsets = (away + np.round(_DIRECTIONS, 1) * half).reshape(-1, 2)
+        boxes = pixel + np.stack([offsets - half, offsets + half], axis=1)
+        covered = sum(_overlaps(boxes, other) for other in taken) - _overlaps(boxes, within)
+        best = int(np.argmin(np.round(covered, 6)))
+        label.set_position(tuple(offsets[best] / scale))
+        taken.append(boxes[best])
+        nearest = np.clip(pixel, *boxes[best])
+        if np.linalg.norm(pixel - nearest) > _NEAR * scale:
             (x0, y0), (x1, y1) = ax.transData.inverted().transform([pixel, nearest])
             ax.plot([x0, x1], [y0, y1], color=QUIET, linewidth=0.6, zorder=1.5)
 
 
-def _offset(
-    pixel: np.ndarray,
-    width: float,
-    height: float,
-    taken: Sequence[Bbox],
-    within: Bbox,
-    scale: float,
-) -> np.ndarray:
-    """Return the offset from a point to the centre of its label, in pixels."""
-    best, least = np.zeros(2), np.inf
-    for distance in _DISTANCES:
-        for turn in range(16):
-            angle = 2 * np.pi * turn / 16
-            direction = np.array([np.cos(angle), np.sin(angle)])
-            offset = direction * (distance * scale + _RADIUS * scale)
-            offset = offset + np.round(direction, 1) * (width / 2, height / 2)
-            box = _box(pixel + offset, width, height)
-            covered = sum(_overlap(box, other) for other in taken)
-            covered += width * height - _overlap(box, within)
-            if covered < least - 1e-6:
-                best, least = offset, covered
-        if least <= 1e-6:
-            break
-    return best
-
-
-def _box(centre: np.ndarray, width: float, height: float) -> Bbox:
-    from matplotlib.transforms import Bbox
-
-    half = np.array([width, height]) / 2
-    return Bbox([centre - half, centre + half])
-
-
-def _overlap(first: Bbox, second: Bbox) -> float:
-    sides = np.minimum(first.max, second.max) - np.maximum(first.min, second.min)
-    return float(np.prod(np.maximum(sides, 0.0)))
-
-
-def _gap(pixel: np.ndarray, box: Bbox) -> float:
-    return float(np.linalg.norm(pixel - np.clip(pixel, box.min, box.max)))
+def _overlaps(boxes: Floats, other: Floats) -> Floats:
+    """Return the area that each box shares with another; a box is its two corners."""
+    sides = np.minimum(boxes[:, 1], other[1]) - np.maximum(boxes[:, 0], other[0])
+    areas: Floats = np.prod(np.maximum(sides, 0.0), axis=1)
+    return areas
 
 
 @dataclass(frozen=True)
@@ -265,7 +238,6 @@ class Series:
 
     name: str
     tuned: bool
-    method: str
     rows: dict[str, Row] = field(default_factory=dict)
 
     @property
@@ -293,15 +265,6 @@ def check_score(rows: Sequence[Row], score: str) -> None:
         raise ValueError(f"score={score!r}; the rows have {', '.join(known)}")
 
 
-def published(row: Row, score: str) -> float | None:
-    """Return the published value; for NMI its normaliser may differ."""
-    if row.published is None:
-        return None
-    if score == "acc":
-        return row.published[0]
-    return row.published[1] if score.startswith("nmi") else None
-
-
 def series_of(rows: Sequence[Row]) -> list[Series]:
     """Group rows by method, in order of appearance, label-free before tuned."""
     places = Counter((row.method, row.protocol, row.data) for row in rows)
@@ -310,7 +273,7 @@ def series_of(rows: Sequence[Row]) -> list[Series]:
     for row in rows:
         scaled = f"{row.method}, scaled by {row.preprocessing}"
         name = scaled if row.method in several else row.method
-        series = found.setdefault((name, row.tuned), Series(name, row.tuned, row.method))
+        series = found.setdefault((name, row.tuned), Series(name, row.tuned))
         if row.data in series.rows:
             raise ValueError(
                 f"rows has two entries of {series.title} on {row.data!r}; expected one"

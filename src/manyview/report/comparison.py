@@ -11,11 +11,9 @@ from typing import Any
 import numpy as np
 
 from manyview.experiment import METHODS, Row, Run, summarise
-from manyview.experiment.results import settings_key
+from manyview.experiment.summary import grouped
 from manyview.mmc import MMC
 from manyview.report.text import MISSING, compact, figure, plotly_text, short
-
-_Key = tuple[str, str, str, str, str]
 
 SCORES = {
     "acc": "ACC",
@@ -95,26 +93,21 @@ def standings(runs: Sequence[Run]) -> list[Standing]:
 
     The best value of each score is marked separately for label-free and label-tuned methods.
     """
-    groups: dict[_Key, list[Run]] = {}
-    for run in runs:
-        missing = [score for score in SCORES if run.scores and score not in run.scores]
+    by_data: dict[str, list[tuple[Row, list[Run]]]] = {}
+    for group in grouped(runs):
+        (row,) = summarise(group)
+        missing = [s for s in SCORES for run in group if run.scores and s not in run.scores]
         if missing:
             raise ValueError(
-                f"a run of {run.method} on {run.data!r} has no score {missing[0]!r}; the report "
+                f"a run of {row.method} on {row.data!r} has no score {missing[0]!r}; the report "
                 f"needs {', '.join(SCORES)}"
             )
-        groups.setdefault(_key(run), []).append(run)
-    by_data: dict[str, list[Row]] = {}
-    for row in summarise(runs):
-        by_data.setdefault(row.data, []).append(row)
-    return [_standing(data, rows, groups) for data, rows in by_data.items()]
+        by_data.setdefault(row.data, []).append((row, group))
+    return [_standing(data, groups) for data, groups in by_data.items()]
 
 
-def _key(of: Run | Row) -> _Key:
-    return of.method, of.data, of.protocol, of.preprocessing, settings_key(of.params)
-
-
-def _standing(data: str, rows: list[Row], groups: Mapping[_Key, list[Run]]) -> Standing:
+def _standing(data: str, groups: Sequence[tuple[Row, list[Run]]]) -> Standing:
+    rows = [row for row, _ in groups]
     best: dict[tuple[str, str], float] = {
         (protocol, score): max(
             _shown(row, score) for row in rows if row.protocol == protocol and row.mean
@@ -125,16 +118,15 @@ def _standing(data: str, rows: list[Row], groups: Mapping[_Key, list[Run]]) -> S
     scalings = Counter((row.method, row.protocol) for row in rows)
     settings = Counter((row.method, row.protocol, row.preprocessing) for row in rows)
     lines, errors = [], []
-    for row in rows:
+    for row, runs in groups:
         label = short(row.method, 20) + (" †" if row.tuned else "")
         if settings[row.method, row.protocol, row.preprocessing] > 1:
             label += f" ({short(_settings(row), 30) or row.preprocessing})"
         elif scalings[row.method, row.protocol] > 1:
             label += f" ({row.preprocessing})"
-        group = groups[_key(row)]
-        failed = Counter(run.error for run in group if not run.scores)
+        failed = Counter(run.error for run in runs if not run.scores)
         errors += [(label, count, error) for error, count in failed.items()]
-        lines.append(_line(row, label, group, failed.total(), best))
+        lines.append(_line(row, label, runs, best))
     return Standing(data, lines, errors)
 
 
@@ -143,19 +135,15 @@ def _shown(row: Row, score: str) -> float:
     return round(100 * row.mean.get(score, math.nan), 1)
 
 
-def _line(
-    row: Row,
-    label: str,
-    runs: Sequence[Run],
-    failed: int,
-    best: Mapping[tuple[str, str], float],
-) -> Line:
+def _line(row: Row, label: str, runs: Sequence[Run], best: Mapping[tuple[str, str], float]) -> Line:
     done = [run for run in runs if run.scores]
+    failed = len(runs) - len(done)
+    acc, nmi = row.published or (math.nan, math.nan)
     cells = [
         Cell("† tuned with labels" if row.tuned else "default", row.protocol),
         Cell(row.preprocessing, row.preprocessing.lower()),
         *(_score_cell(row, score, best) for score in SCORES),
-        _published_cell(row),
+        _number_cell(acc, f"{100 * acc:.1f} / {100 * nmi:.1f}"),
         *(_number_cell(value) for value in (row.seconds, row.cpu_seconds)),
         _number_cell(row.peak_bytes / 1e6 or math.nan),  # 0 means unknown
         _number_cell(row.n_iter, f"{row.n_iter:.1f}".removesuffix(".0")),
@@ -173,11 +161,10 @@ def _line(
 
 
 def _settings(row: Row) -> str:
-    return ", ".join(f"{name}={_setting(value)}" for name, value in row.params.items())
-
-
-def _setting(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else short(value, 40)
+    return ", ".join(
+        f"{name}={value:.4g}" if isinstance(value, float) else f"{name}={short(value, 40)}"
+        for name, value in row.params.items()
+    )
 
 
 def _score_cell(row: Row, score: str, best: Mapping[tuple[str, str], float]) -> Cell:
@@ -191,13 +178,6 @@ def _score_cell(row: Row, score: str, best: Mapping[tuple[str, str], float]) -> 
         spread,
         shown == best[row.protocol, score],
     )
-
-
-def _published_cell(row: Row) -> Cell:
-    if row.published is None:
-        return Cell(MISSING, None)
-    acc, nmi = row.published
-    return Cell(f"{100 * acc:.1f} / {100 * nmi:.1f}", acc)
 
 
 def _number_cell(value: float, text: str = "") -> Cell:
@@ -251,23 +231,19 @@ def time_and_quality(lines: Sequence[Line]) -> Chart | None:
 
 def convergence(runs: Sequence[Run]) -> Chart | None:
     """Return the objective of MMC after every iteration, one curve per run; None without runs."""
-    lines = [
-        {
-            "name": plotly_text(short(run.method, 20) + (" †" if run.tuned else "")),
-            "tuned": run.tuned,
-            "seed": run.seed,
-            **_thinned(run.objective),
-        }
-        for run in runs
-        if run.objective and run.method in METHODS and METHODS[run.method].make is MMC
-    ]
+    lines = []
+    for run in runs:
+        if not run.objective or run.method not in METHODS or METHODS[run.method].make is not MMC:
+            continue
+        count = len(run.objective)
+        kept = np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int))
+        lines.append(
+            {
+                "name": plotly_text(short(run.method, 20) + (" †" if run.tuned else "")),
+                "tuned": run.tuned,
+                "seed": run.seed,
+                "iterations": (kept + 1).tolist(),
+                "values": [compact(run.objective[at], 5) for at in kept],
+            }
+        )
     return {"kind": "convergence", "lines": lines} if lines else None
-
-
-def _thinned(objective: Sequence[float]) -> dict[str, list[Any]]:
-    count = len(objective)
-    kept = np.unique(np.linspace(0, count - 1, min(count, _MOST_POINTS)).round().astype(int))
-    return {
-        "iterations": (kept + 1).tolist(),
-        "values": [compact(objective[at], 5) for at in kept],
-    }

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyview.datasets import Dataset
 from manyview.experiment import Run
+from manyview.experiment.protocol import check_datasets
 from manyview.experiment.results import fingerprint, session_here
 from manyview.mmc import MMC
 from manyview.report.comparison import (
@@ -31,7 +32,7 @@ from manyview.report.comparison import (
     standings,
     time_and_quality,
 )
-from manyview.report.reading import MOST_POINTS, Reading, cluster_title, fitted, read
+from manyview.report.reading import MOST_POINTS, Reading, fitted, read
 from manyview.report.text import as_json, figure
 from manyview.storage import whole_file
 
@@ -41,8 +42,6 @@ Facts = list[tuple[str, str]]
 def spans(numbers: Iterable[int]) -> str:
     """Return integers as text, with consecutive ones shortened to ranges.
 
-    Examples
-    --------
     >>> spans([3, 0, 1, 2, 7])
     '0 to 3, 7'
     """
@@ -70,13 +69,12 @@ def described_sessions(
 
     Without recorded sessions the current process is described, and the title says so.
     """
-    if not sessions:
-        return [("The process that wrote this page", _facts(session_here()))]
+    sessions = sessions or []
     counts = Counter(run.session for run in runs if 0 <= run.session < len(sessions))
-    described = []
-    for at, count in sorted(counts.items()):
-        title = f"Session {at + 1}: {count} run{'s' if count > 1 else ''}"
-        described.append((title, _facts(sessions[at])))
+    described = [
+        (f"Session {at + 1}: {count} run{'s' if count > 1 else ''}", _facts(sessions[at]))
+        for at, count in sorted(counts.items())
+    ]
     return described or [("The process that wrote this page", _facts(session_here()))]
 
 
@@ -164,15 +162,10 @@ def write_report(
 def _check(runs: Sequence[Run], datasets: Sequence[Dataset], models: Mapping[str, MMC]) -> None:
     if not runs:
         raise ValueError("there are no runs to report")
-    if isinstance(datasets, Dataset):
-        raise TypeError("datasets is one Dataset; expected a list of them")
+    check_datasets(datasets)
     names = [dataset.name for dataset in datasets]
     known = {run.data for run in runs}
     for dataset in datasets:
-        if dataset.y is None:
-            raise ValueError(f"data set {dataset.name!r} has no classes to compare clusters with")
-        if names.count(dataset.name) > 1:
-            raise ValueError(f"two data sets are named {dataset.name!r}: names must differ")
         if dataset.name not in known:
             raise ValueError(
                 f"data set {dataset.name!r} has no runs; there are runs on "
@@ -266,7 +259,6 @@ def _rendered(*, charts: Mapping[str, Chart], **content: Any) -> str:
         lstrip_blocks=True,
     )
     environment.filters["figure"] = figure
-    environment.globals["cluster_title"] = cluster_title
     scripts = [_script(get_plotlyjs()), *map(_script, map(_asset, ("sort.js", "figures.js")))]
     return environment.get_template("report.html.j2").render(
         **content,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics.cluster import contingency_matrix
 
 from manyview._typing import Floats
 from manyview.base import feature_name
@@ -35,21 +36,16 @@ def contingency(y: npt.ArrayLike, labels: npt.ArrayLike) -> Contingency:
 
     Unmatched classes and clusters come last.
 
-    Examples
-    --------
     >>> table = contingency([0, 0, 1, 1], [5, 5, 2, 5])
     >>> table.classes, table.clusters, table.counts.tolist()
     ([0, 1], [5, 2], [[2, 0], [1, 1]])
     """
-    classes, rows = np.unique(y, return_inverse=True)
-    clusters, columns = np.unique(labels, return_inverse=True)
-    counts = np.zeros((len(classes), len(clusters)), dtype=np.int64)
-    np.add.at(counts, (rows, columns), 1)
-    row_order, column_order, n_matched = matched_order(counts)
+    counts = contingency_matrix(y, labels)
+    rows, columns, n_matched = matched_order(counts)
     return Contingency(
-        [int(value) for value in classes[row_order]],
-        [int(value) for value in clusters[column_order]],
-        counts[np.ix_(row_order, column_order)],
+        np.unique(y)[rows].tolist(),
+        np.unique(labels)[columns].tolist(),
+        counts[np.ix_(rows, columns)],
         n_matched,
     )
 
@@ -115,8 +111,6 @@ def shares(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
     centres, so that any orthonormal indicator works. Shares are squares of the positive
     coordinates: small predictions hardly count.
 
-    Examples
-    --------
     >>> shares([[1.0, 0.0], [0.0, 2.0], [0.5, 1.0]], [0, 1, 1]).round(1)
     array([[1. , 0. ],
            [0. , 1. ],
@@ -215,9 +209,14 @@ class Reading:
 
     @property
     def cluster_lines(self) -> list[tuple[str, ClusterFeatures]]:
-        """The title and the features of each cluster."""
+        """The number of each cluster with its matched class, and its features."""
         return [
-            (cluster_title(self, at), self.clusters[cluster])
+            (
+                f"{cluster} ({self.class_names[at]})"
+                if at < self.table.n_matched
+                else str(cluster),
+                self.clusters[cluster],
+            )
             for at, cluster in enumerate(self.table.clusters[: self.n_columns])
         ]
 
@@ -225,14 +224,6 @@ class Reading:
     def has_products(self) -> bool:
         """True if any cluster is characterised by products of features."""
         return any(cluster.products for cluster in self.clusters)
-
-
-def cluster_title(reading: Reading, at: int) -> str:
-    """Return the number of the cluster in a column, with the matched class."""
-    cluster = reading.table.clusters[at]
-    if at < reading.table.n_matched:
-        return f"{cluster} ({reading.class_names[at]})"
-    return str(cluster)
 
 
 def class_name(dataset: Dataset, label: int) -> str:
@@ -267,7 +258,9 @@ def read(
     y, labels = np.asarray(dataset.y), np.asarray(model.labels_)
     table = contingency(y, labels)
     names = [class_name(dataset, label) for label in table.classes]
-    rows = _drawn(len(labels), most_points)
+    rows = np.arange(len(labels))
+    if len(labels) > most_points:
+        rows = np.sort(np.random.default_rng(0).choice(len(labels), most_points, replace=False))
     defaults = MMC(model.n_clusters).get_params()
     return Reading(
         params=", ".join(
@@ -291,18 +284,11 @@ def read(
     )
 
 
-def _drawn(count: int, most: int) -> npt.NDArray[np.int64]:
-    if count <= most:
-        return np.arange(count)
-    return np.sort(np.random.default_rng(0).choice(count, most, replace=False))
-
-
 def _marks(table: Contingency, names: list[str]) -> list[Mark]:
-    pairs: list[tuple[str | None, int | None]] = list(
-        zip(names[: table.n_matched], table.clusters[: table.n_matched], strict=True)
-    )
-    pairs += [(name, None) for name in names[table.n_matched :]]
-    pairs += [(None, cluster) for cluster in table.clusters[table.n_matched :]]
+    n = table.n_matched
+    pairs: list[tuple[str | None, int | None]] = [*zip(names[:n], table.clusters[:n], strict=True)]
+    pairs += [(name, None) for name in names[n:]]
+    pairs += [(None, cluster) for cluster in table.clusters[n:]]
     return [Mark(at % _COLOURS, at % _SYMBOLS, *pair) for at, pair in enumerate(pairs)]
 
 

@@ -15,8 +15,6 @@ _UNSAFE = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&\u2028\u2029"}
 def short(text: object, most: int = 60) -> str:
     """Return text on one line, cut to `most` characters.
 
-    Examples
-    --------
     >>> short("a rather long name", 8)
     'a rathe…'
     """
@@ -27,8 +25,6 @@ def short(text: object, most: int = 60) -> str:
 def plotly_text(text: object, most: int = 60) -> str:
     """Return text with the HTML tags escaped that plotly would interpret.
 
-    Examples
-    --------
     >>> plotly_text("<b>x</b>")
     '&lt;b&gt;x&lt;/b&gt;'
     """
@@ -38,8 +34,6 @@ def plotly_text(text: object, most: int = 60) -> str:
 def as_json(value: Any) -> str:
     r"""Return JSON that is safe inside a script element.
 
-    Examples
-    --------
     >>> as_json(["</script>"])
     '["\\u003c/script\\u003e"]'
     """
@@ -50,8 +44,6 @@ def as_json(value: Any) -> str:
 def compact(value: float | None, digits: int = 4) -> float | None:
     """Return a number rounded to few digits, or None if it is not finite.
 
-    Examples
-    --------
     >>> compact(0.123456), compact(float("nan"))
     (0.1235, None)
     """
@@ -63,8 +55,6 @@ def compact(value: float | None, digits: int = 4) -> float | None:
 def figure(value: float, digits: int = 3) -> str:
     """Return a number as table text, with a number of significant digits and no exponent.
 
-    Examples
-    --------
     >>> figure(0.01234), figure(1234.5), figure(float("nan")) == MISSING
     ('0.0123', '1234', True)
     """
