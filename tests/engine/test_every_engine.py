@@ -13,7 +13,7 @@ from manyview.datasets import make_views
 from manyview.engine import engine_for
 from manyview.engine.arrays import namespace, to_numpy
 from manyview.graph.settings import GraphSettings
-from manyview.mmc.initial import InitialSettings, Start
+from manyview.mmc.initial import InitialSettings, LabelInitialisation
 
 from .places import PLACES, fetched
 
@@ -74,7 +74,7 @@ class TestAgreement:
 
     @pytest.mark.parametrize("limit", [4000, 50], ids=["exact", "landmarks"])
     def test_of_a_graph_that_shows_nothing_clearly(self, place, limit, monkeypatch):
-        monkeypatch.setattr(Start, "settings", InitialSettings(noise=1e-9))
+        monkeypatch.setattr(LabelInitialisation, "settings", InitialSettings(noise=1e-9))
         settings = GraphSettings(exact_limit=limit, n_landmarks=40)
         monkeypatch.setattr(MMC, "_graph_settings", settings)
         views, _ = made(separation=3.0)

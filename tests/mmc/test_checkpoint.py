@@ -434,7 +434,7 @@ class TestDamage:
         with pytest.raises(ValueError, match=r"fit\.checkpoint"):
             fitted(ended_early, checkpoint=path)
 
-    @pytest.mark.parametrize("change", [{"version": 2}, {"trust": 7.0}])
+    @pytest.mark.parametrize("change", [{"version": 2}, {"confidence": 7.0}])
     def test_another_header(self, path, ended_early, change):
         def changed(archive):
             header = json.loads(archive["header"].tobytes()) | change

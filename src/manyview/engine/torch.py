@@ -80,7 +80,7 @@ class TorchEngine(LocalEngine):
         self.device = views.arrays[0].device
         if self.device.type == "mps":
             raise TypeError(
-                f"view {views.names[0]!r} is on {self.device}, which lacks double precision; "
+                f"view {views.names[0]!r} is on {self.device}, which does not support float64; "
                 "move the views to the CPU"
             )
         self._sizes = _ON_CPU if self.device.type == "cpu" else _ON_GPU
@@ -315,7 +315,7 @@ class SparseRows:
         Rows and columns.
     """
 
-    # Entries of a sparse matrix that are made dense at a time, in products of two of them.
+    # Entries of a sparse matrix that are converted to dense at a time, in products of two of them.
     dense_entries: ClassVar[int] = 1 << 26
 
     def __init__(self, data: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> None:

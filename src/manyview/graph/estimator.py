@@ -73,7 +73,7 @@ class MultiViewSpectral(MultiViewClusterer):
 
     Notes
     -----
-    Samples may lack views (``as_views(views, present=...)``). A missing view has no influence on
+    Samples may miss views (``as_views(views, present=...)``). A missing view has no influence on
     the neighbours of its sample.
 
     Examples

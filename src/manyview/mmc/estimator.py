@@ -29,7 +29,7 @@ from manyview.mmc.checkpoint import CheckpointFile, writable
 from manyview.mmc.diagnostics import dominance_warning, fit_warning
 from manyview.mmc.explain import Combination, combinations_of
 from manyview.mmc.indicator import DiscreteIndicator, Indicator, OrthogonalIndicator
-from manyview.mmc.initial import STARTS, Given, Start
+from manyview.mmc.initial import INITS, Given, LabelInitialisation
 from manyview.mmc.objective import LABELS, PREDICTION, checked_rank, default_gamma, penalty_named
 from manyview.mmc.prediction import Predictor
 from manyview.mmc.solver import Candidate, Problem, best_of
@@ -179,7 +179,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         "penalty": [StrOptions({"l21", "frobenius"})],
         "order": [_POSITIVE, None],
         "indicator": [StrOptions({"discrete", "orthogonal"})],
-        "init": [StrOptions(set(STARTS)), "array-like"],
+        "init": [StrOptions(set(INITS)), "array-like"],
         "n_init": [_POSITIVE],
         "max_iter": [_POSITIVE],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -256,7 +256,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         if not isinstance(init, str):
             init = Given.of(init, checked.n_samples, self.n_clusters)
         complete = checked.present is None
-        start = Start(init, self.n_clusters, rank, self.order, complete, self._graph_settings)
+        start = LabelInitialisation(
+            init, self.n_clusters, rank, self.order, complete, self._graph_settings
+        )
         rng = self._generator()
         engine = self._engine(checked, self.normalize)
         with engine.running():

@@ -54,11 +54,11 @@ class Indicator(ABC):
 
     @abstractmethod
     def update(
-        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float
+        self, engine: Engine, factors: Factors, moments: Moments, *, confidence: float
     ) -> Moments:
         """Update F in the blocks and return the new moments, or `moments` if F did not change.
 
-        `trust`, from 0 to 1, is the confidence in the current labels. It damps the discrete update;
+        `confidence`, from 0 to 1, is that in the current labels. It damps the discrete update;
         the orthogonal one ignores it.
         """
 
@@ -115,7 +115,7 @@ class DiscreteIndicator(Indicator):
     few_movers: float = 1 / 32
 
     def update(
-        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float
+        self, engine: Engine, factors: Factors, moments: Moments, *, confidence: float
     ) -> Moments:
         """Move samples while ``sum_k S_k / sqrt(size_k)`` rises, without emptying a cluster.
 
@@ -126,7 +126,7 @@ class DiscreteIndicator(Indicator):
         """
         if moments.squared_prediction(factors.clusters) < LEAST_EXPLAINED * len(factors.clusters):
             return moments  # the prediction of a zero model is rounding
-        damping = trust * _damping(factors, moments)
+        damping = confidence * _damping(factors, moments)
         sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, damping))
         moved, most = False, 0
         for _ in range(self.max_rounds):
@@ -299,7 +299,7 @@ class OrthogonalIndicator(Indicator):
             engine.scatter(INDICATOR, given.astype(engine.dtype))
 
     def update(
-        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float
+        self, engine: Engine, factors: Factors, moments: Moments, *, confidence: float
     ) -> Moments:
         """Set ``F = U V'`` of the thin SVD of the prediction, through its K x K Gram matrix."""
         clusters = factors.clusters.astype(np.float64)
