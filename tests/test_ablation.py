@@ -132,7 +132,7 @@ def test_a_failure_is_a_dash_with_its_reason(monkeypatch):
     assert "- half the rank on 2 views: TypeError: " in text
 
 
-def test_a_gain_is_the_variant_less_the_start():
+def test_a_gain_is_the_variant_less_the_initialisation():
     runs = [
         Run(method, data, seed, "default", {}, scores={tables.NMI: score})
         for seed in (0, 1)

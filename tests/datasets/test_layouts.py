@@ -172,7 +172,7 @@ class TestLabels:
         data = read(X=cell([A, B]), Y=cell([LABELS[:, None], LABELS[:, None]]))
         assert data.y.tolist() == CODES
 
-    def test_views_that_disagree_are_told(self, read):
+    def test_views_that_disagree_are_reported(self, read):
         with pytest.warns(UserWarning, match="the labels in 'Y' differ"):
             data = read(X=cell([A, B]), Y=cell([LABELS[:, None], LABELS[::-1, None]]))
         assert data.y.tolist() == CODES

@@ -131,7 +131,7 @@ def content():
     return bytearray(saved({"x": CELL, "y": np.eye(2)}))
 
 
-def test_every_truncation_inside_an_element_is_told(content):
+def test_every_truncation_inside_an_element_is_reported(content):
     boundaries = [128, 136 + struct.unpack_from("<I", content, 132)[0], len(content)]
     for end in range(128, len(content)):
         if end in boundaries:
@@ -162,7 +162,7 @@ def test_numbers_of_no_known_type(kind):
         (160, 0xFFFFFFFF, "has dimensions"),
     ],
 )
-def test_damage_is_told_with_its_place(content, at, value, message):
+def test_damage_is_reported_with_its_place(content, at, value, message):
     struct.pack_into("<I", content, at, value)
     with pytest.raises(ValueError, match=message):
         check_elements(content)

@@ -53,7 +53,7 @@ def assert_identical(found, expected):
 
 
 def assert_same_path(found, expected):
-    """Equal up to rounding: a fit with checkpoints projects anew at each."""
+    """Equal up to rounding: a fit with checkpoints projects again at each."""
     np.testing.assert_array_equal(fetched(found.labels_), fetched(expected.labels_))
     np.testing.assert_allclose(found.objective_, expected.objective_, rtol=1e-9)
 

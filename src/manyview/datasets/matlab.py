@@ -209,7 +209,7 @@ def _elements(buffer: Any, order: str, at: int, end: int) -> Iterator[_Element]:
 # Version 7.3. MATLAB stores columns first, so that HDF5 shows every array transposed. A sparse
 # matrix is a group of `data`, `ir` and `jc`; a cell array holds references to its items; characters
 # are numbers of 16 bits. The attribute `MATLAB_class` tells them apart. Files of other programs
-# often lack it, and their arrays of numbers are read in the same way.
+# often do not have it, and their arrays of numbers are read in the same way.
 _NUMBER_CLASSES = {"double": "f8", "single": "f4", "logical": "?"} | {
     f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }

@@ -48,8 +48,8 @@ def read_folder(
         for table, here in zip(tables, parts["present"].T, strict=True):
             if not here.all():
                 warn_user(
-                    f"{path}: {table.source} lacks {np.sum(~here)} of {len(here)} ids "
-                    f"({first_few(ids[~here].tolist())}): these samples lack the view"
+                    f"{path}: {table.source} misses {np.sum(~here)} of {len(here)} ids "
+                    f"({first_few(ids[~here].tolist())}): the view is missing for these samples"
                 )
     if label_file is not None:
         known = _read_labels(label_file, key, labels)
@@ -67,8 +67,8 @@ def read_folder(
         parts["labels"] = y
     elif labels is not None:
         raise ValueError(
-            f"labels={labels!r} is a column of a file 'labels.csv' (.tsv, .parquet), which is "
-            "missing"
+            f"labels={labels!r} names a column of 'labels.csv' (or .tsv, .parquet), but the folder "
+            "has no such file"
         )
     return assemble(**parts, name=path.resolve().name)
 
@@ -94,12 +94,13 @@ def _files(folder: Path) -> tuple[list[Path], Path | None]:
     views = [file for file in tables if file not in label_files]
     if not views:
         raise ValueError(
-            f"a folder of {first_few([file.name for file in inside], 5) or 'nothing'}; "
+            f"the folder contains {first_few([file.name for file in inside], 5) or 'no files'}; "
             "expected .csv, .tsv or .parquet files, one per view"
         )
     if len({file.suffix.lower() for file in views}) > 1:
         raise ValueError(
-            f"a folder of several kinds of table ({first_few([file.name for file in views], 5)}); "
+            "the folder contains several kinds of tables "
+            f"({first_few([file.name for file in views], 5)}); "
             "expected files of one kind: .csv, .tsv or .parquet"
         )
     if len(label_files) > 1:
@@ -144,7 +145,7 @@ def _id_column(columns: Columns, wanted: str | None) -> str:
             )
     found = "; ".join(f"{file}: {first_few(names, 5)}" for file, names in columns.items())
     raise ValueError(
-        "no column of ids is in all files; expected a column 'id', or name another (id_column, "
+        "no id column is common to all files; expected a column 'id', or name another (id_column, "
         f"--id-column). Found {found}"
     )
 

@@ -89,7 +89,7 @@ class MultiViewSpectral(MultiViewClusterer):
     ((150, 5), (150, 150))
     """
 
-    _takes_lacking_views = True
+    _takes_missing_views = True
     _takes_other_places = True
     _graph_settings = GraphSettings()
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

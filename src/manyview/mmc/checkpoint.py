@@ -120,11 +120,13 @@ class CheckpointFile:
                 ) from error
         differences = self._differences(found)
         if found.n_iter > self._max_iter:
-            differences.append(f"{found.n_iter} iterations there, max_iter={self._max_iter} here")
+            differences.append(
+                f"{found.n_iter} iterations in the file, max_iter={self._max_iter} in this fit"
+            )
         if differences:
             raise ValueError(
-                f"checkpoint {str(path)!r} is of another fit: {'; '.join(differences)}. Delete it "
-                "to start again, or name another file"
+                f"checkpoint {str(path)!r} belongs to another fit: {'; '.join(differences)}. "
+                "Delete it to start again, or name another file"
             )
         if damage is not None:
             _copy(previous, path)
@@ -188,19 +190,21 @@ class CheckpointFile:
         there, here = found.header, self._identity
         then, now = there["parameters"], here["parameters"]
         messages = [
-            f"{name}={then.get(name)!r} there, {name}={now.get(name)!r} here"
+            f"{name}={then.get(name)!r} in the file, {name}={now.get(name)!r} in this fit"
             for name in sorted(then.keys() | now.keys())
             if then.get(name) != now.get(name)
         ]
         if there["n_samples"] != here["n_samples"]:
-            messages.append(f"{there['n_samples']} samples there, {here['n_samples']} here")
+            messages.append(
+                f"{there['n_samples']} samples in the file, {here['n_samples']} in this fit"
+            )
         widths = there["n_features"], here["n_features"]
         if len(widths[0]) != len(widths[1]):
-            messages.append(f"{len(widths[0])} views there, {len(widths[1])} here")
+            messages.append(f"{len(widths[0])} views in the file, {len(widths[1])} in this fit")
         if messages:
             return messages
         messages = [
-            f"view {name!r} has {theirs} features there, {ours} here"
+            f"view {name!r} has {theirs} features in the file, {ours} in this fit"
             for name, theirs, ours in zip(self._names, *widths, strict=True)
             if theirs != ours
         ]

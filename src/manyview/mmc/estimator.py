@@ -169,7 +169,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     ((150,), (2,))
     """
 
-    _takes_lacking_views = True
+    _takes_missing_views = True
     _takes_other_places = True
     _graph_settings = GraphSettings()
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
