@@ -54,7 +54,7 @@ def neighbour_graphs(
 ) -> list[Any]:
     """Return symmetric graphs of nearest neighbours, one for each different neighbourhood size.
 
-    A size of 1 stands for half of an average cluster. Each graph is the mean over k, up to its
+    A size of 1 is half of an average cluster. Each graph is the mean over k, up to its
     size, of the graphs that link a sample to its k nearest with weight 1/k. So near samples count
     at every scale and far ones at large scales only, and no single k has to be chosen.
     """

@@ -158,7 +158,7 @@ class DiscreteIndicator(Indicator):
 
 
 def _damping(factors: Factors, moments: Moments) -> float:
-    """Return ``h = u (1 - u)^2``, the weight of the current labels beside the prediction.
+    """Return ``h = u (1 - u)^2``, the weight of the current labels relative to the prediction.
 
     ``u = |B A' - F|^2 / (K - 1)``, at most 1, is the unexplained part of the indicator. (A model
     that knows only the cluster sizes has the misfit K - 1.) So h is 0 if the model explains all or

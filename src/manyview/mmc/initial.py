@@ -41,7 +41,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class InitialSettings:
-    """Tuning constants of the initialisation beside those of the affinity graph."""
+    """Tuning constants of the initialisation, except those of the affinity graph."""
 
     noise: float = 0.3
     """Unexplained variance of the embedding from which the graph shows no clusters; noise alone

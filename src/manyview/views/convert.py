@@ -64,7 +64,7 @@ def as_views(
     min_samples : int, default=1
         Smallest number of samples accepted.
     warn : bool, default=True
-        Whether to warn of views without effect and of features that number the samples.
+        Whether to warn about constant or absent views and about index columns.
 
     Returns
     -------
@@ -74,7 +74,8 @@ def as_views(
     Raises
     ------
     TypeError, ValueError
-        With the name of the view, what was received and what is expected.
+        If the views are invalid. The message names the view, the value received and what is
+        expected.
 
     Examples
     --------
