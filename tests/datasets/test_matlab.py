@@ -317,7 +317,7 @@ def test_what_another_program_wrote_otherwise_is_warned_of(path):
     with h5py.File(path, "w") as file:
         file.create_group("X1")["data"] = np.ones(3)
         file["X2"] = np.eye(8)
-    with pytest.warns(UserWarning, match="'X1' is left out"):
+    with pytest.warns(UserWarning, match="'X1' is ignored"):
         assert read_views(path).views.names == ("X2",)
 
 
@@ -326,7 +326,7 @@ def test_an_hdf5_file_of_another_program(path):
         file.create_group("weights")["of"] = np.eye(3)
     with (
         pytest.raises(ValueError, match="no views found among 'weights'"),
-        pytest.warns(UserWarning, match="'weights' is left out"),
+        pytest.warns(UserWarning, match="'weights' is ignored"),
     ):
         read_views(path)
 

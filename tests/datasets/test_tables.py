@@ -179,7 +179,7 @@ class TestIds:
         ("", "text.csv is empty; expected a table"),
         ("\n\n", "text.csv is empty; expected a line of column names"),
         ("id,x\n", "text.csv has no rows"),
-        ("id\na\n", "text.csv has no column beside 'id'"),
+        ("id\na\n", "text.csv has no column besides 'id'"),
         ("id,x\na,1\nb,2\na,3\n", "text.csv: id 'a' is in row 1 and in row 3"),
         ("id,x\na,1\n,2\n", "text.csv: row 2 has no id"),
         ("id,x,y\na,1,2\nb,3,red\n", "text.csv: column 'y' holds 'red' in line 3; expected num"),
@@ -331,7 +331,7 @@ def test_another_separator_is_reported(folder, suffix, mark):
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
 def test_an_index_that_pandas_wrote_is_no_feature(folder, name):
     made = folder(text=f"{name},id,apple\n0,a,1\n1,b,2\n", image=IMAGE)
-    with pytest.raises(ValueError, match=r"text\.csv has a column without a name beside 'id'"):
+    with pytest.raises(ValueError, match=r"text\.csv has a column without a name besides 'id'"):
         read_views(made)
 
 
@@ -387,14 +387,14 @@ class TestIndexesOfPandas:
 def test_tables_of_other_kinds_are_warned_of(folder, name):
     made = folder(text=TEXT)
     (made / name).write_text("id\tred\na\t1\n")
-    with pytest.warns(UserWarning, match=rf"'{name}' is left out"):
+    with pytest.warns(UserWarning, match=rf"'{name}' is ignored"):
         assert len(read_views(made).views) == 1
 
 
 def test_links_to_nothing_are_warned_of(folder):
     made = folder(text=TEXT)
     (made / "image.csv").symlink_to(made / "nowhere.csv")
-    with pytest.warns(UserWarning, match=r"'image\.csv' is left out: a broken link"):
+    with pytest.warns(UserWarning, match=r"'image\.csv' is ignored: a broken link"):
         assert len(read_views(made).views) == 1
 
 
@@ -419,7 +419,7 @@ def test_numbers_among_true_and_false_are_rejected(folder):
 def test_compressed_tables_are_warned_of(folder):
     made = folder(text=TEXT, image__csv_gz=b"")
     (made / "image.csv_gz").rename(made / "image.csv.gz")
-    with pytest.warns(UserWarning, match=r"'image\.csv\.gz' is left out: compressed"):
+    with pytest.warns(UserWarning, match=r"'image\.csv\.gz' is ignored: compressed"):
         assert len(read_views(made).views) == 1
 
 

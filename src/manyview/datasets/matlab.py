@@ -251,7 +251,7 @@ def _read_item(item: Any, read: dict[int, Any]) -> Any:
         return _sparse(item, kind)
     if is_group(item) or kind not in (*_NUMBER_CLASSES, "char", "cell"):
         if not kind:
-            warn_user(f"{item.name[1:]!r} is left out: it is not an array of numbers")
+            warn_user(f"{item.name[1:]!r} is ignored: it is not an array of numbers")
         return _Unread(kind or "no MATLAB class")
     array = content(item)
     if array.ndim == 1:  # MATLAB has no vectors

@@ -89,7 +89,7 @@ def _files(folder: Path) -> tuple[list[Path], Path | None]:
         elif suffix in _UNSUPPORTED and file.is_file() and not _is_documentation(file):
             left_out.setdefault("not a .csv, .tsv or .parquet file", []).append(file.name)
     for reason, names in left_out.items():
-        warn_user(f"{folder}: {first_few(names)} is left out: {reason}")
+        warn_user(f"{folder}: {first_few(names)} is ignored: {reason}")
     label_files = [file for file in tables if file.stem.lower() == "labels"]
     views = [file for file in tables if file not in label_files]
     if not views:
@@ -155,7 +155,7 @@ def _check_named(columns: Columns, key: str) -> None:
     for file, names in columns.items():
         if any(name != key and _plain(name) in _UNNAMED for name in names):
             raise ValueError(
-                f"{file} has a column without a name beside {key!r}, perhaps an index that pandas "
+                f"{file} has a column without a name besides {key!r}, perhaps an index that pandas "
                 "wrote; delete it, or name it if it is a feature"
             )
 
@@ -214,7 +214,7 @@ def _read_table(path: Path, id_column: str) -> Table:
     left_out = {id_column, *_pandas_indexes(path)}
     features = [name for name in _column_names(path) if name not in left_out]
     if not features:
-        raise ValueError(f"{path.name} has no column beside {id_column!r}; expected features")
+        raise ValueError(f"{path.name} has no column besides {id_column!r}; expected features")
     read = _read(path, dict.fromkeys(features, "float64") | {id_column: "string"})
     if not read.num_rows:
         raise ValueError(f"{path.name} has no rows; expected one per sample")
