@@ -267,7 +267,7 @@ class TestTensors:
 
         views, _ = made()
         there = torch.from_numpy(views[1]).as_subclass(Elsewhere)
-        with pytest.raises(TypeError, match="'view0'.*'view1'.*cuda:1"):
+        with pytest.raises(TypeError, match=r"'view0'.*'view1'.*cuda:1"):
             MMC(3).fit([torch.from_numpy(views[0]), there])
 
     def test_without_rows_or_features(self):
