@@ -17,9 +17,9 @@ from threadpoolctl import threadpool_limits
 from benchmarks.ablation_tables import (
     FEWER,
     FITTED,
+    INITIALISATION,
     PREDICTED,
     RIDGE,
-    START,
     WITH_ALL,
     Dropped,
     gain_table,
@@ -30,12 +30,12 @@ from benchmarks.variants import (
     FirstFitted,
     FirstFittedToAll,
     FittedToAll,
-    FromFullStart,
+    FromFullInitialisation,
+    InitialisationOnly,
     Predicted,
     PredictedByRidge,
     ScaledGamma,
     ScaledRank,
-    StartAlone,
 )
 from manyview import MMC, as_views
 from manyview.cli.compare import shown_progress
@@ -49,7 +49,7 @@ SIGN_NOISE = 0.3
 SIGN_DIMENSIONS = (5, 10)
 PRODUCT_CLUSTERS = (2, 3)
 ALWAYS = (
-    Method(START, StartAlone),
+    Method(INITIALISATION, InitialisationOnly),
     METHODS["MMC"],
     METHODS["MMC-F"],
     Method("orthogonal indicator", MMC, {"indicator": "orthogonal"}),
@@ -61,10 +61,10 @@ ALWAYS = (
 )
 ORDERS = (1, 2)
 ON_PRODUCTS = (
-    Method(START, StartAlone),
+    Method(INITIALISATION, InitialisationOnly),
     METHODS["MMC"],
     Method("MMC, n_init=3", MMC, {"n_init": 3}),
-    Method(f"{START}, order 1", StartAlone, {"order": 1}),
+    Method(f"{INITIALISATION}, order 1", InitialisationOnly, {"order": 1}),
     Method("MMC, order 1", MMC, {"order": 1}),
     REFERENCES["k-means"],
     REFERENCES["spectral"],
@@ -152,11 +152,11 @@ def ablation(
         [
             f"NMI (geometric), percent, mean over {repeats} seeds:\n",
             gain_table(runs, [method.name for method in variants(max(ORDERS) + 1)], n_views),
-            f"What a fit gives beside its labels, NMI as above; {100 * HELD_OUT:g} % of the "
-            f"samples held out, {repeats} random splits:\n",
+            f"Features dropped, and prediction of held-out samples, NMI as above; "
+            f"{100 * HELD_OUT:g} % of the samples are held out in {repeats} random splits:\n",
             held_out_table(runs, splits, dropped),
-            f"Clusters that show in products across views only; {n_samples} samples, ACC, percent, "
-            f"mean over {repeats} made sets:\n",
+            f"Clusters that appear only in products across views; {n_samples} samples, ACC, "
+            f"percent, mean over {repeats} synthetic data sets:\n",
             product_table(products),
         ]
     )
@@ -169,9 +169,13 @@ def variants(n_views: int) -> list[Method]:
         method
         for order in orders
         for method in (
-            Method(f"{START}, order {order}", StartAlone, {"order": order}),
+            Method(f"{INITIALISATION}, order {order}", InitialisationOnly, {"order": order}),
             Method(f"order {order}", MMC, {"order": order}),
-            Method(f"order {order}, full start", FromFullStart, {"order": order}),
+            Method(
+                f"order {order}, full-order initialisation",
+                FromFullInitialisation,
+                {"order": order},
+            ),
         )
     ]
     return [*ALWAYS, *lower, REFERENCES["k-means"]]
@@ -190,11 +194,11 @@ def split_runs(harness: Harness, dataset: Dataset, repeats: int) -> list[Run]:
         Method(PREDICTED, Predicted, given),
         Method(RIDGE, PredictedByRidge, given),
     ]
-    left = [Method(WITH_ALL, FirstFittedToAll, given), Method(FEWER, FirstFitted, given)]
+    training = [Method(WITH_ALL, FirstFittedToAll, given), Method(FEWER, FirstFitted, given)]
     runs = []
     for part, rows_of_part, methods in (
         ("held out", slice(n_first, None), held_out),
-        ("left", slice(n_first), left),
+        ("training", slice(n_first), training),
     ):
         datasets = []
         for split in range(repeats):

@@ -12,9 +12,10 @@ from manyview.experiment import Run
 from manyview.experiment.significance import paired_differences
 
 NMI = "nmi_geometric"
-START = "start alone"
-FITTED, PREDICTED, RIDGE = "MMC, fit of all", "MMC, predicted", "start and ridge, predicted"
-WITH_ALL, FEWER = "those left, in a fit of all", "those left, fitted by themselves"
+INITIALISATION = "initialisation only"
+FITTED, PREDICTED = "MMC, fit of all samples", "MMC, predicted"
+RIDGE = "initialisation and ridge, predicted"
+WITH_ALL, FEWER = "training samples, in a fit of all", "training samples, fitted alone"
 EQUAL = 0.05  # points of NMI within which two means count as equal
 DASH = "-"
 
@@ -35,16 +36,19 @@ def gain_table(runs: Sequence[Run], variants: Sequence[str], n_views: Mapping[st
     cells = _whole_cells(runs)
     whole = [run for cell in cells.values() for run in cell]
     gains = {}
-    if any(run.method == START for run in whole):
+    if any(run.method == INITIALISATION for run in whole):
         # the differences are those of the initialisation less the variant
-        gains = {d.other: (-d.mean, -d.high, -d.low) for d in paired_differences(whole, START, NMI)}
+        gains = {
+            d.other: (-d.mean, -d.high, -d.low)
+            for d in paired_differences(whole, INITIALISATION, NMI)
+        }
     rows = []
     for variant in variants:
         row = [_percent(cells.get((variant, name)), NMI) for name in n_views]
         row.append(_gain(*gains[variant]) if variant in gains else DASH)
         row.append(_counted(cells, variant, list(n_views)) if variant in gains else DASH)
         rows.append([variant, *row])
-    heads = ["variant", *n_views, "gain over start alone (95 %)", "better / equal / worse"]
+    heads = ["variant", *n_views, "gain over initialisation (95 %)", "better / equal / worse"]
     few = [name for name, count in n_views.items() if count < 3]
     notes = [f"order 2 is the full order of two views: {', '.join(few)}"] if few else []
     return _table(heads, rows, notes + _reasons(runs))
@@ -73,10 +77,10 @@ def held_out_table(
         rows.append([name, shares or DASH, *figures, apart, fewer, ridge])
     if len(rows) > 1:
         rows.append(["mean", *[""] * 4, *map(_mean, gaps), ""])
-    heads = ["set", "features dropped (seed 0)", "fit of all", "held out, predicted"]
-    heads += ["held out, in a fit of all", "difference"]
-    heads.append("the others, fitted alone less in a fit of all")
-    heads.append("held out, predicted by start and ridge")
+    heads = ["set", "features dropped (seed 0)", "fit of all samples", "held out, predicted"]
+    heads += ["held out, in a fit of all samples", "difference"]
+    heads.append("training samples, fitted alone less in a fit of all")
+    heads.append("held out, predicted by initialisation and ridge")
     failed = [f"features of {name}: {d.error}" for name, d in dropped.items() if d.error]
     return _table(heads, rows, failed + _reasons(splits))
 
@@ -127,10 +131,11 @@ def _whole_cells(runs: Sequence[Run]) -> Cells:
 
 
 def _counted(cells: Cells, variant: str, names: Sequence[str]) -> str:
-    both = [name for name in names if (variant, name) in cells and (START, name) in cells]
+    both = [name for name in names if (variant, name) in cells and (INITIALISATION, name) in cells]
     gaps = np.array(
         [
-            _scores(cells[variant, name], NMI).mean() - _scores(cells[START, name], NMI).mean()
+            _scores(cells[variant, name], NMI).mean()
+            - _scores(cells[INITIALISATION, name], NMI).mean()
             for name in both
         ]
     )

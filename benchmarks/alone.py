@@ -36,7 +36,7 @@ class Outcome:
     seconds: float
     peak: float = 0.0  # GiB in addition to those before the fit
     nmi: float = 0.0
-    refused: float | None = None  # GiB that it would need, if it is rejected
+    rejected: float | None = None  # GiB that it would need, if it is rejected
     message: str = ""
 
 
@@ -86,7 +86,7 @@ def _outcome(name: str, dataset: Dataset) -> Outcome:
         if needed is None:
             raise
         spent = time.perf_counter() - begin
-        return Outcome(spent, refused=float(needed[1]), message=str(error))
+        return Outcome(spent, rejected=float(needed[1]), message=str(error))
     seconds = time.perf_counter() - begin
     score = float(normalized_mutual_info_score(y, model.labels_))
     return Outcome(seconds, (_status("VmHWM") - before) / GIB, score)

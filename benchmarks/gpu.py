@@ -49,9 +49,9 @@ WATCHED: dict[Any, tuple[str, ...]] = {
     initial: (
         "spectral_labels",
         "kmeans_labels",
-        "start_factors",
+        "initial_factors",
         "begin",
-        "sweep",
+        "one_iteration",
         "factor_steps",
     ),
     solver: ("carry_on", "refit"),

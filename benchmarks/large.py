@@ -31,20 +31,20 @@ def run() -> Iterator[Measurement]:
 def _measured(method: str, data: str, shown: str) -> Iterator[Measurement]:
     outcome, allowed = fit_alone(method, data, limit=LIMIT, memory_gib=SMALL), 0.5 * SMALL
     within = f"half of a machine of {SMALL:g} GiB"
-    if outcome.refused is not None:
+    if outcome.rejected is not None:
         yield Measurement(
-            f"GiB that {method} would need and is refused with {SMALL:g}, {shown}",
-            outcome.refused,
+            f"GiB that {method} would need and is rejected with {SMALL:g}, {shown}",
+            outcome.rejected,
             allowed,
             at_least=True,
             detail=f"in {outcome.seconds:.2f} s: {outcome.message}",
         )
-        allowed, within = outcome.refused, "the memory named in the error"
+        allowed, within = outcome.rejected, "the memory named in the error"
         outcome = fit_alone(method, data, limit=LIMIT)
-    if outcome.refused is not None:
+    if outcome.rejected is not None:
         yield Measurement(
-            f"GiB that {method} would need and is refused, {shown}",
-            outcome.refused,
+            f"GiB that {method} would need and is rejected, {shown}",
+            outcome.rejected,
             memory._half_of_memory() / 2**30,
             at_least=True,
             detail=f"in {outcome.seconds:.2f} s: {outcome.message}",

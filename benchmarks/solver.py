@@ -22,7 +22,7 @@ from manyview.graph.spectral import spectral_labels
 from manyview.linalg.solvers import conjugate_gradients
 from manyview.mmc import updates
 from manyview.mmc.indicator import DiscreteIndicator
-from manyview.mmc.initial import start_factors
+from manyview.mmc.initial import initial_factors
 from manyview.mmc.objective import RowSparse
 from manyview.mmc.solver import Problem, begin, carry_on
 
@@ -63,7 +63,7 @@ def _path(
     problem = Problem(RowSparse(), 0.01, DiscreteIndicator(), iterations, 0.0)
     engine.scatter("labels", labels)
     problem.indicator.start(engine, k)
-    factors, moments = start_factors(engine, k, max(20, 2 * k), seed=0)
+    factors, moments = initial_factors(engine, k, max(20, 2 * k), seed=0)
     products, path, started = [0], [], time.perf_counter()
 
     def counted(operator: Callable[[Any], Any], *args: Any, **options: Any) -> Any:

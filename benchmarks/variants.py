@@ -17,7 +17,7 @@ from sklearn.linear_model import RidgeClassifier
 from manyview import MMC, Views, as_views
 from manyview.baselines.common import concatenated, scaled_arrays
 from manyview.engine import engine_for
-from manyview.mmc.initial import Start
+from manyview.mmc.initial import LabelInitialisation
 from manyview.mmc.objective import default_gamma, default_rank, penalty_named
 
 Labels = npt.NDArray[np.intp]
@@ -41,7 +41,7 @@ class _Configured:
 
 
 @dataclass
-class StartAlone(_Configured):
+class InitialisationOnly(_Configured):
     """The initial labels of MMC with the same seed."""
 
     order: int | None = None
@@ -50,10 +50,10 @@ class StartAlone(_Configured):
         checked = as_views(views)
         engine, mmc = engine_for(checked, normalize=self.normalize), self._mmc()
         rank = default_rank(self.n_clusters, len(checked), self.order)
-        start = Start("graph", self.n_clusters, rank, self.order)
+        initial = LabelInitialisation("graph", self.n_clusters, rank, self.order)
         with engine.running():
             # MMC draws its initialisation before anything else
-            start.begin(engine, mmc._problem(engine, mmc.gamma), mmc._generator(), 0)
+            initial.begin(engine, mmc._problem(engine, mmc.gamma), mmc._generator(), 0)
             self.labels_ = engine.gather("labels")
         return self
 
@@ -96,7 +96,7 @@ class ScaledGamma(_Varied):
 
 
 @dataclass
-class FromFullStart(_Varied):
+class FromFullInitialisation(_Varied):
     """MMC of a lower order with the initial labels of the full order.
 
     The random initial factors differ.
@@ -105,8 +105,8 @@ class FromFullStart(_Varied):
     order: int = 1
 
     def _options(self, views: Views) -> dict[str, Any]:
-        start = StartAlone(self.n_clusters, self.random_state, self.normalize).fit(views)
-        return {"order": self.order, "init": start.labels_}
+        initial = InitialisationOnly(self.n_clusters, self.random_state, self.normalize).fit(views)
+        return {"order": self.order, "init": initial.labels_}
 
 
 @dataclass
@@ -146,10 +146,10 @@ class PredictedByRidge(_Split):
 
     def _labels(self, views: Views) -> Labels:
         first = views.take(np.arange(self.n_first))
-        start = StartAlone(self.n_clusters, self.random_state, self.normalize).fit(first)
+        initial = InitialisationOnly(self.n_clusters, self.random_state, self.normalize).fit(first)
         X = concatenated(scaled_arrays(views, self.normalize))
         X = sp.csr_matrix(X) if sp.issparse(X) else X
-        model = RidgeClassifier().fit(X[: self.n_first], start.labels_)
+        model = RidgeClassifier().fit(X[: self.n_first], initial.labels_)
         return np.asarray(model.predict(X[self.n_first :]), dtype=np.intp)
 
 

@@ -10,7 +10,7 @@ from manyview import MMC
 from manyview.datasets import Dataset, make_views
 from manyview.experiment import Method, ResultsFile, Run
 from manyview.metrics import clustering_accuracy
-from manyview.mmc.initial import InitialSettings, Start
+from manyview.mmc.initial import InitialSettings, LabelInitialisation
 from manyview.mmc.objective import default_rank
 
 
@@ -34,19 +34,19 @@ def fitted(*args, **options):
 
 @pytest.mark.parametrize("order", [None, 1])
 @pytest.mark.parametrize("noise", [0.3, 1e-9], ids=["of the graph", "compared with k-means"])
-def test_the_start_alone_is_where_mmc_starts(order, noise, monkeypatch):
-    begun, real = [], Start.begin
+def test_initialisation_only_gives_the_initial_labels_of_mmc(order, noise, monkeypatch):
+    begun, real = [], LabelInitialisation.begin
 
     def heard(self, engine, *args):
         first = real(self, engine, *args)
         begun.append(engine.gather("labels").copy())
         return first
 
-    monkeypatch.setattr(Start, "settings", InitialSettings(noise=noise))
-    monkeypatch.setattr(Start, "begin", heard)
+    monkeypatch.setattr(LabelInitialisation, "settings", InitialSettings(noise=noise))
+    monkeypatch.setattr(LabelInitialisation, "begin", heard)
     fitted(3, order=order, random_state=4)
-    start = variants.StartAlone(3, random_state=4, order=order).fit(made().views)
-    assert np.array_equal(start.labels_, begun[0])
+    initial = variants.InitialisationOnly(3, random_state=4, order=order).fit(made().views)
+    assert np.array_equal(initial.labels_, begun[0])
 
 
 @pytest.mark.parametrize("variant", [variants.ScaledGamma, variants.ScaledRank])
@@ -61,10 +61,10 @@ def test_the_rank_is_not_below_the_number_of_clusters():
     assert np.array_equal(small.objective_, fitted(3, rank=3, random_state=0).objective_)
 
 
-def test_a_lower_order_from_the_full_start():
-    start = variants.StartAlone(3, random_state=0).fit(made().views)
-    lower = variants.FromFullStart(3, random_state=0, order=1).fit(made().views)
-    given = fitted(3, order=1, init=start.labels_, random_state=0)
+def test_a_lower_order_from_the_full_order_initialisation():
+    initial = variants.InitialisationOnly(3, random_state=0).fit(made().views)
+    lower = variants.FromFullInitialisation(3, random_state=0, order=1).fit(made().views)
+    given = fitted(3, order=1, init=initial.labels_, random_state=0)
     assert np.array_equal(lower.objective_, given.objective_)
 
 
@@ -77,7 +77,7 @@ def test_held_out_samples_are_the_last():
     assert np.array_equal(kept, fitted(3, random_state=0).labels_[60:])
 
 
-def test_those_left_are_the_first():
+def test_training_samples_are_the_first():
     views = made().views
     options = {"random_state": 0, "n_all": 3, "n_first": 60}
     alone = variants.FirstFitted(2, **options).fit(views).labels_
@@ -86,7 +86,7 @@ def test_those_left_are_the_first():
     assert np.array_equal(beside, fitted(3, random_state=0).labels_[:60])
 
 
-def test_the_classifier_is_taught_the_start_of_the_first():
+def test_the_classifier_is_trained_on_the_initial_labels():
     apart = made(separation=9.0)
     labels = variants.PredictedByRidge(2, random_state=0, n_all=3, n_first=60).fit(apart.views)
     assert clustering_accuracy(apart.y[60:], labels.labels_) > 0.9
@@ -97,7 +97,7 @@ def test_no_variant_of_an_order_is_the_full_one():
     assert not any("order" in name for name in names[1])
     assert "order 1" in names[2]
     assert "order 2" not in names[2]
-    assert "order 2, full start" in names[3]
+    assert "order 2, full-order initialisation" in names[3]
 
 
 @pytest.mark.usefixtures("few_sets_of_products")
@@ -114,7 +114,7 @@ def test_all_tables_and_no_run_done_twice(tmp_path):
     assert counts[0] == counts[1]
     assert texts[0].count("|---|") == 3
     assert "| order 2 | - | " in texts[0]
-    held_out = texts[0].split("held out, 1 random splits:")[1].split("Clusters that show")[0]
+    held_out = texts[0].split("held out in 1 random splits:")[1].split("Clusters that appear")[0]
     *sets, mean = [line.split(" | ") for line in held_out.splitlines() if line.startswith("| ")][1:]
     assert mean[0] == "| mean"
     for column in (5, 6):  # as they are printed, with a digit
@@ -132,16 +132,16 @@ def test_a_failure_is_a_dash_with_its_reason(monkeypatch):
     assert "- half the rank on 2 views: TypeError: " in text
 
 
-def test_a_gain_is_the_variant_less_the_start():
+def test_a_gain_is_the_variant_less_the_initialisation():
     runs = [
         Run(method, data, seed, "default", {}, scores={tables.NMI: score})
         for seed in (0, 1)
         for method, data, score in (
-            (tables.START, "a", 0.5),
+            (tables.INITIALISATION, "a", 0.5),
             ("MMC", "a", 0.52),
-            (tables.START, "b", 0.5),
+            (tables.INITIALISATION, "b", 0.5),
             ("MMC", "b", 0.5004),
         )
     ]
-    text = tables.gain_table(runs, [tables.START, "MMC"], {"a": 3, "b": 3})
+    text = tables.gain_table(runs, [tables.INITIALISATION, "MMC"], {"a": 3, "b": 3})
     assert "| MMC | 52.0 | 50.0 | +1.02 (+0.04 to +2.00) | 1 / 1 / 0 |" in text

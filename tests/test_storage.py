@@ -47,7 +47,7 @@ def test_archives_are_read_as_written(path):
             header('{"format": "manyview.test thing", "version": 4}'),
             "version 4",
         ),
-        ({"header": np.array([{}], dtype=object)}, r"damaged or no \.npz archive"),
+        ({"header": np.array([{}], dtype=object)}, r"damaged or not a \.npz archive"),
     ],
 )
 def test_other_archives_are_rejected(path, members, message):
@@ -59,7 +59,7 @@ def test_other_archives_are_rejected(path, members, message):
 @pytest.mark.parametrize("content", [b"", b"sample,label\n", pickle.dumps([1]), b"PK\x03\x04"])
 def test_other_files_are_rejected(path, content):
     path.write_bytes(content)
-    with pytest.raises(ValueError, match=r"damaged or no \.npz archive"):
+    with pytest.raises(ValueError, match=r"damaged or not a \.npz archive"):
         FORM.read(path)
 
 

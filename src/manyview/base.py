@@ -32,7 +32,7 @@ __all__ = ["MultiViewClusterer", "feature_name", "view_place"]
 class _NoOutOfSample:
     """A method that an estimator does not have, with an error that says why.
 
-    ``hasattr`` is false, as scikit-learn expects of methods that an estimator lacks.
+    ``hasattr`` is false, as scikit-learn expects of methods that an estimator does not have.
     """
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -70,7 +70,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     predict: Any = _NoOutOfSample()
     transform: Any = _NoOutOfSample()
     _name: ClassVar[str | None] = None  # if users know it by another name than its class
-    _takes_lacking_views = False  # samples may lack views
+    _takes_missing_views = False  # samples may miss views
     _takes_other_places = False  # views may be torch tensors and Dask arrays
 
     def fit_predict(self, views: Any, y: Any = None) -> npt.NDArray[np.intp]:
@@ -126,13 +126,13 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         name = self._name or type(self).__name__
         if views.place != "numpy" and not self._takes_other_places:
             raise TypeError(
-                f"{name} works on NumPy and SciPy arrays; received views of {views.place}, which "
-                "MMC supports"
+                f"{name} supports NumPy and SciPy arrays only; received views of {views.place}, "
+                "which MMC and MultiViewSpectral support"
             )
-        if views.present is not None and not self._takes_lacking_views:
+        if views.present is not None and not self._takes_missing_views:
             raise ValueError(
-                f"{name} needs every sample in every view; "
-                f"{int((~views.present).any(axis=1).sum())} samples lack one"
+                f"{name} does not support missing views; "
+                f"{int((~views.present).any(axis=1).sum())} samples miss a view"
             )
 
     def _record_views(self, views: Views) -> None:

@@ -115,10 +115,10 @@ class Form(NamedTuple):
                     arrays = {key: archive[key] for key in archive.files}
             except Exception as error:  # damaged archives raise errors of many types
                 raise ValueError(
-                    f"it is damaged or no .npz archive ({type(error).__name__})"
+                    f"it is damaged or not a .npz archive ({type(error).__name__})"
                 ) from error
         if "header" not in arrays:
-            raise ValueError(f"it is an archive of {sorted(arrays)}, no {self.what}")
+            raise ValueError(f"it contains {sorted(arrays)} and is not a {self.what}")
         try:
             header = json.loads(arrays.pop("header").tobytes())
             form, version = header["format"], header["version"]
@@ -126,11 +126,11 @@ class Form(NamedTuple):
             raise ValueError(f"its header is not that of a {self.what}") from error
         if form != self.name or version != self.version:
             raise ValueError(
-                f"it has the form {form!r}, version {version!r}; "
+                f"it has the format {form!r}, version {version!r}; "
                 f"expected {self.name!r}, {self.version}"
             )
         if header.get("arrays") != sorted(arrays):
-            raise ValueError("it is damaged: some of its arrays are not there")
+            raise ValueError("it is damaged: some of its arrays are missing")
         return header, arrays
 
 

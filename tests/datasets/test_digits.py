@@ -89,6 +89,6 @@ def test_first_samples_only(digits):
 
 
 @pytest.mark.parametrize("n_samples", [0, -1, 1798, 1.5, "all"])
-def test_refuses_numbers_of_samples_that_it_has_not(n_samples):
+def test_rejects_numbers_of_samples_that_it_has_not(n_samples):
     with pytest.raises(ValueError, match="expected an integer from 1 to 1797"):
         load_digits_views(n_samples=n_samples)

@@ -189,7 +189,7 @@ def test_a_download_without_end_is_cut(server, tmp_path):
         ("https://example.org/set.exe", r"set\.exe.*\.h5mu"),
     ],
 )
-def test_addresses_that_are_refused(tmp_path, url, message):
+def test_addresses_that_are_rejected(tmp_path, url, message):
     with pytest.raises(ValueError, match=message):
         load_fox(data_dir=tmp_path, url=url, sha256="0" * 64)
 

@@ -159,7 +159,7 @@ class TestBoth:
             assert read_views(path).views.names == ("flat",)
 
     @pytest.mark.slow
-    def test_damage_is_told_or_harmless(self, tmp_path, suffix):
+    def test_damage_is_reported_or_harmless(self, tmp_path, suffix):
         """Any truncation and any changed byte ends in a Dataset or in a ValueError."""
         path, damaged = tmp_path / f"set{suffix}", tmp_path / f"damaged{suffix}"
         rng = np.random.default_rng(0)
@@ -184,7 +184,7 @@ class TestBoth:
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".mat"])
-def test_views_elsewhere_are_refused(tmp_path, suffix):
+def test_views_elsewhere_are_rejected(tmp_path, suffix):
     torch, da = pytest.importorskip("torch"), pytest.importorskip("dask.array")
     for view, place in ((torch.ones(3, 2) / 3, "torch"), (da.eye(3), "dask")):
         with pytest.raises(TypeError, match=f"received views of {place}; expected NumPy"):
@@ -235,7 +235,7 @@ def test_a_folder(tmp_path):
     folder = tmp_path / "set.npz"
     folder.mkdir()
     with pytest.raises(
-        ValueError, match=r"set\.npz: a folder of nothing; expected \.csv, \.tsv or"
+        ValueError, match=r"set\.npz: the folder contains no files; expected \.csv, \.tsv or"
     ):
         read_views(folder)
     with pytest.raises(

@@ -84,7 +84,7 @@ def test_sparse_modalities(path, write_h5mu, kind):
     np.testing.assert_array_equal(array.toarray(), RNA[2])
 
 
-def test_classes_that_no_one_asked_for_are_left_out_with_a_warning_where_some_lack(
+def test_classes_that_no_one_asked_for_are_left_out_with_a_warning_where_some_are_missing(
     path, write_h5mu
 ):
     write_h5mu(path, {"rna": RNA}, columns={"cell_type": ([0, -1, 1], ["x", "y"])})
@@ -192,7 +192,7 @@ def test_a_heap_without_an_end(path, write_h5mu):
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
-def test_truncation_is_told(path, write_h5mu):
+def test_truncation_is_reported(path, write_h5mu):
     write_h5mu(path, {"rna": RNA, "protein": (*PROTEIN[:2], sp.csr_array(PROTEIN[2]))})
     content = path.read_bytes()
     assert isinstance(read_views(path), Dataset)

@@ -172,7 +172,7 @@ class TestLabels:
         data = read(X=cell([A, B]), Y=cell([LABELS[:, None], LABELS[:, None]]))
         assert data.y.tolist() == CODES
 
-    def test_views_that_disagree_are_told(self, read):
+    def test_views_that_disagree_are_reported(self, read):
         with pytest.warns(UserWarning, match="the labels in 'Y' differ"):
             data = read(X=cell([A, B]), Y=cell([LABELS[:, None], LABELS[::-1, None]]))
         assert data.y.tolist() == CODES
@@ -180,7 +180,7 @@ class TestLabels:
     def test_several_classes_a_sample_are_left_out_and_are_no_view(self, read):
         several = np.ones((N, 2))
         several[0] = 0
-        with pytest.warns(UserWarning, match=r"variable 'Y' \(6 x 2 float64\) is left out"):
+        with pytest.warns(UserWarning, match=r"variable 'Y' \(6 x 2 float64\) is ignored"):
             data = read(color=A, shape=B, Y=several)
         assert_views(data, A, B)
         assert data.y is None

@@ -131,7 +131,7 @@ def content():
     return bytearray(saved({"x": CELL, "y": np.eye(2)}))
 
 
-def test_every_truncation_inside_an_element_is_told(content):
+def test_every_truncation_inside_an_element_is_reported(content):
     boundaries = [128, 136 + struct.unpack_from("<I", content, 132)[0], len(content)]
     for end in range(128, len(content)):
         if end in boundaries:
@@ -162,7 +162,7 @@ def test_numbers_of_no_known_type(kind):
         (160, 0xFFFFFFFF, "has dimensions"),
     ],
 )
-def test_damage_is_told_with_its_place(content, at, value, message):
+def test_damage_is_reported_with_its_place(content, at, value, message):
     struct.pack_into("<I", content, at, value)
     with pytest.raises(ValueError, match=message):
         check_elements(content)
@@ -317,7 +317,7 @@ def test_what_another_program_wrote_otherwise_is_warned_of(path):
     with h5py.File(path, "w") as file:
         file.create_group("X1")["data"] = np.ones(3)
         file["X2"] = np.eye(8)
-    with pytest.warns(UserWarning, match="'X1' is left out"):
+    with pytest.warns(UserWarning, match="'X1' is ignored"):
         assert read_views(path).views.names == ("X2",)
 
 
@@ -326,7 +326,7 @@ def test_an_hdf5_file_of_another_program(path):
         file.create_group("weights")["of"] = np.eye(3)
     with (
         pytest.raises(ValueError, match="no views found among 'weights'"),
-        pytest.warns(UserWarning, match="'weights' is left out"),
+        pytest.warns(UserWarning, match="'weights' is ignored"),
     ):
         read_views(path)
 

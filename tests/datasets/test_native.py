@@ -49,7 +49,7 @@ def test_reads_every_part(parts, read):
     assert data.class_names.tolist() == ["cat", "dog"]
 
 
-def test_rows_of_samples_that_lack_a_view_may_hold_anything(parts, read):
+def test_rows_of_samples_that_miss_a_view_may_hold_anything(parts, read):
     parts["X0"] = parts["X0"].astype(np.float32)
     parts["X0"][1] = np.nan
     parts["present"] = np.array([[True, True], [False, True], [True, True]])

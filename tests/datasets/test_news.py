@@ -116,7 +116,7 @@ def test_nothing_found_says_where_it_looked_and_where_data_come_from(tmp_path, m
         ("3sources.disjoint.clist", "a, 001,002\nb, 001\n", "story '001' is in 'a' and in 'b'"),
     ],
 )
-def test_damage_to_the_archive_is_told(raw, tmp_path, file, content, message):
+def test_damage_to_the_archive_is_reported(raw, tmp_path, file, content, message):
     if content is None:
         (raw / file).unlink()
     else:

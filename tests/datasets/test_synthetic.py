@@ -221,7 +221,7 @@ def test_a_seed_fixes_everything(structure):
         ),
     ],
 )
-def test_refuses_bad_parameters_by_name(settings, message):
+def test_rejects_bad_parameters_by_name(settings, message):
     with pytest.raises(ValueError, match=message):
         make_views(**settings)
 

@@ -56,10 +56,10 @@ def test_rows_are_joined_by_id_and_files_are_sorted_by_name(folder, suffix):
     assert data.y is None
 
 
-def test_ids_that_a_file_lacks_are_told_and_the_samples_lack_the_view(folder):
+def test_ids_missing_from_a_file_are_reported_as_a_missing_view(folder):
     made = folder(text=TEXT + "d,7,8\ne,9,9\n", image=IMAGE)
     with pytest.warns(
-        UserWarning, match=r"set: image\.csv lacks 2 of 5 ids \('d', 'e'\): these samples lack"
+        UserWarning, match=r"set: image\.csv misses 2 of 5 ids \('d', 'e'\): the view is missing"
     ):
         data = read_views(made)
     assert data.sample_ids.tolist() == ["c", "a", "b", "d", "e"]
@@ -111,7 +111,7 @@ class TestLabels:
         assert data.y is None
         assert data.views.n_samples == 3
 
-    def test_labels_of_unknown_ids_are_told(self, folder):
+    def test_labels_of_unknown_ids_are_reported(self, folder):
         made = folder(text=TEXT, labels="id,y\na,1\nb,2\nc,1\nz,2\n")
         with pytest.warns(UserWarning, match=r"labels\.csv has labels for 1 ids .* \('z'\)"):
             assert read_views(made).y.tolist() == [0, 1, 0]
@@ -128,7 +128,7 @@ class TestLabels:
             read_views(folder(text=TEXT, image=IMAGE, labels=labels))
 
     def test_no_file_of_labels(self, folder):
-        with pytest.raises(ValueError, match=r"labels='y' is a column of a file 'labels\.csv'"):
+        with pytest.raises(ValueError, match=r"labels='y' names a column of 'labels\.csv'"):
             read_views(folder(text=TEXT), labels="y")
 
 
@@ -158,7 +158,9 @@ class TestIds:
             read_views(made, id_column="name")
 
     def test_none_in_common(self, folder):
-        with pytest.raises(ValueError, match=r"no column of ids is in all files.*a\.csv: 'k', 'x'"):
+        with pytest.raises(
+            ValueError, match=r"no id column is common to all files.*a\.csv: 'k', 'x'"
+        ):
             read_views(folder(a="k,x\na,1\n", b="n,z\na,1\n"))
 
     def test_several_in_common(self, folder):
@@ -177,7 +179,7 @@ class TestIds:
         ("", "text.csv is empty; expected a table"),
         ("\n\n", "text.csv is empty; expected a line of column names"),
         ("id,x\n", "text.csv has no rows"),
-        ("id\na\n", "text.csv has no column beside 'id'"),
+        ("id\na\n", "text.csv has no column besides 'id'"),
         ("id,x\na,1\nb,2\na,3\n", "text.csv: id 'a' is in row 1 and in row 3"),
         ("id,x\na,1\n,2\n", "text.csv: row 2 has no id"),
         ("id,x,y\na,1,2\nb,3,red\n", "text.csv: column 'y' holds 'red' in line 3; expected num"),
@@ -272,7 +274,7 @@ def test_blanks_around_the_names_of_columns_are_no_part_of_them(folder, suffix, 
 
 
 def test_ids_and_presence_outlive_other_formats(folder, tmp_path):
-    with pytest.warns(UserWarning, match="lacks 1 of 3 ids"):
+    with pytest.warns(UserWarning, match="misses 1 of 3 ids"):
         data = read_views(folder(text=TEXT, image=IMAGE[: -len("b,20\n")]))
     for suffix in (".npz", ".mat"):
         write_views(tmp_path / f"copy{suffix}", data)
@@ -319,7 +321,7 @@ def test_columns_may_be_called_by_numbers(folder):
 @pytest.mark.parametrize(
     ("suffix", "mark"), [("csv", ";"), ("csv", "\t"), ("tsv", ","), ("tsv", "|")]
 )
-def test_another_separator_is_told(folder, suffix, mark):
+def test_another_separator_is_reported(folder, suffix, mark):
     text, image = (table.replace(",", mark) for table in (TEXT, IMAGE))
     made = folder(**{f"text__{suffix}": text, f"image__{suffix}": image})
     with pytest.raises(ValueError, match=rf"\.{suffix} has one column, .*separated by"):
@@ -329,7 +331,7 @@ def test_another_separator_is_told(folder, suffix, mark):
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
 def test_an_index_that_pandas_wrote_is_no_feature(folder, name):
     made = folder(text=f"{name},id,apple\n0,a,1\n1,b,2\n", image=IMAGE)
-    with pytest.raises(ValueError, match=r"text\.csv has a column without a name beside 'id'"):
+    with pytest.raises(ValueError, match=r"text\.csv has a column without a name besides 'id'"):
         read_views(made)
 
 
@@ -385,14 +387,14 @@ class TestIndexesOfPandas:
 def test_tables_of_other_kinds_are_warned_of(folder, name):
     made = folder(text=TEXT)
     (made / name).write_text("id\tred\na\t1\n")
-    with pytest.warns(UserWarning, match=rf"'{name}' is left out"):
+    with pytest.warns(UserWarning, match=rf"'{name}' is ignored"):
         assert len(read_views(made).views) == 1
 
 
 def test_links_to_nothing_are_warned_of(folder):
     made = folder(text=TEXT)
     (made / "image.csv").symlink_to(made / "nowhere.csv")
-    with pytest.warns(UserWarning, match=r"'image\.csv' is left out: a broken link"):
+    with pytest.warns(UserWarning, match=r"'image\.csv' is ignored: a broken link"):
         assert len(read_views(made).views) == 1
 
 
@@ -409,7 +411,7 @@ def test_columns_of_true_and_false_are_numbers(folder):
     np.testing.assert_array_equal(array, [[1, 0, 1], [0, 1, 2.5]])
 
 
-def test_numbers_among_true_and_false_are_refused(folder):
+def test_numbers_among_true_and_false_are_rejected(folder):
     with pytest.raises(ValueError, match=r"column 'male' holds '7' in line 3; expected true or"):
         read_views(folder(text="id,male\na,True\nb,7\n"))
 
@@ -417,7 +419,7 @@ def test_numbers_among_true_and_false_are_refused(folder):
 def test_compressed_tables_are_warned_of(folder):
     made = folder(text=TEXT, image__csv_gz=b"")
     (made / "image.csv_gz").rename(made / "image.csv.gz")
-    with pytest.warns(UserWarning, match=r"'image\.csv\.gz' is left out: compressed"):
+    with pytest.warns(UserWarning, match=r"'image\.csv\.gz' is ignored: compressed"):
         assert len(read_views(made).views) == 1
 
 

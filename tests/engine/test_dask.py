@@ -84,13 +84,13 @@ class TestChunks:
         assert model.labels_.chunks[0] == (40, 40, 40, 30)
         assert_same(model, fitted(dict(zip(named, views, strict=True))))
 
-    def test_of_tensors_are_refused(self, noise):
+    def test_of_tensors_are_rejected(self, noise):
         torch = pytest.importorskip("torch")
         held = chunked(noise).map_blocks(torch.from_numpy)
         with pytest.raises(TypeError, match="view 'view0' is a Dask array whose chunks hold torch"):
             as_views([held])
 
-    def test_of_unknown_size_are_refused(self, noise):
+    def test_of_unknown_size_are_rejected(self, noise):
         unknown = chunked(noise)[chunked(noise)[:, 0] > 0]
         with pytest.raises(ValueError, match=r"view 'view1' .* compute_chunk_sizes\(\)"):
             MMC(3).fit([chunked(noise), unknown])
@@ -107,7 +107,7 @@ class TestChunks:
         np.testing.assert_array_equal(one.labels_.compute(), many.labels_.compute())
 
     @pytest.mark.parametrize("sparse", [False, True])
-    def test_of_samples_that_lack_a_view_may_hold_anything(self, sparse):
+    def test_of_samples_that_miss_a_view_may_hold_anything(self, sparse):
         views, _ = made(sparse=(False, sparse))
         present = np.ones((150, 2), dtype=bool)
         present[[3, 40, 149], 1] = False

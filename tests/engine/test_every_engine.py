@@ -13,7 +13,7 @@ from manyview.datasets import make_views
 from manyview.engine import engine_for
 from manyview.engine.arrays import namespace, to_numpy
 from manyview.graph.settings import GraphSettings
-from manyview.mmc.initial import InitialSettings, Start
+from manyview.mmc.initial import InitialSettings, LabelInitialisation
 
 from .places import PLACES, fetched
 
@@ -67,14 +67,14 @@ class TestAgreement:
         assert_same(fitted(brought(views, place), **options), fitted(views, **options))
 
     @pytest.mark.parametrize("name", ["graph", "kmeans", "random", "labels", "indicator"])
-    def test_whatever_the_start(self, place, name):
+    def test_with_any_initialisation(self, place, name):
         views, truth = made()
         given = {"labels": truth, "indicator": np.eye(3)[truth]}.get(name, name)
         assert_same(fitted(brought(views, place), init=given), fitted(views, init=given))
 
     @pytest.mark.parametrize("limit", [4000, 50], ids=["exact", "landmarks"])
     def test_of_a_graph_that_shows_nothing_clearly(self, place, limit, monkeypatch):
-        monkeypatch.setattr(Start, "settings", InitialSettings(noise=1e-9))
+        monkeypatch.setattr(LabelInitialisation, "settings", InitialSettings(noise=1e-9))
         settings = GraphSettings(exact_limit=limit, n_landmarks=40)
         monkeypatch.setattr(MMC, "_graph_settings", settings)
         views, _ = made(separation=3.0)
@@ -136,7 +136,7 @@ class TestAgreement:
         predictions = fetched(found.transform(given)), expected.transform(views)
         np.testing.assert_allclose(*predictions, atol=1e-3 * np.abs(predictions[1]).max())
 
-    def test_of_views_with_names_and_several_starts(self, place):
+    def test_of_views_with_names_and_several_initialisations(self, place):
         views, _ = made()
         named = dict(zip(("text", "image"), views, strict=True))
         there = {name: PLACES[place](X) for name, X in named.items()}
@@ -144,7 +144,7 @@ class TestAgreement:
         assert found.view_names_ == ["text", "image"]
         assert_same(found, fitted(named, n_init=2))
 
-    def test_of_samples_that_lack_a_view(self, place):
+    def test_of_samples_that_miss_a_view(self, place):
         views, _ = made()
         present = np.random.default_rng(0).random((150, 2)) < 0.8
         present[~present.any(axis=1)] = True
@@ -231,7 +231,7 @@ class TestNewSamples:
 @places
 class TestInput:
     @pytest.mark.parametrize("value", [np.nan, -np.inf])
-    def test_what_is_not_finite_is_refused(self, place, value):
+    def test_what_is_not_finite_is_rejected(self, place, value):
         views, _ = made()
         views[1][3, 2] = value
         where = "" if place == "dask" else " at row 3, column 2"

@@ -193,7 +193,7 @@ def test_threads_do_not_change_the_sum():
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_work_side_by_side_comes_back_in_order(threads):
+def test_work_in_parallel_comes_back_in_order(threads):
     views = as_views([np.random.default_rng(0).standard_normal((50, 3))])
     engine = LocalEngine(views, normalize=None, n_threads=threads)
     items = list(range(9))

@@ -123,7 +123,7 @@ class TestFit:
         assert_same(strictly(made(), **options), fitted(made(), **options))
 
     @pytest.mark.parametrize("start", ["kmeans", "random"])
-    def test_whatever_the_start(self, strictly, start):
+    def test_with_any_initialisation(self, strictly, start):
         assert_same(strictly(made(), init=start), fitted(made(), init=start))
 
     @pytest.mark.parametrize("order", [None, 1])
@@ -159,7 +159,7 @@ class TestFit:
         assert found.cluster_factors_.dtype == np.float32
         np.testing.assert_array_equal(to_numpy(found.labels_), fitted(views).labels_)
 
-    def test_of_samples_that_lack_a_view(self, strictly):
+    def test_of_samples_that_miss_a_view(self, strictly):
         present = np.random.default_rng(0).random((150, 2)) < 0.8
         present[~present.any(axis=1)] = True
         views = as_views(made(), present=present)

@@ -10,7 +10,7 @@ from manyview.datasets import make_views
 from manyview.exceptions import ViewWarning
 from manyview.experiment import compare, method_named
 from manyview.graph.settings import GraphSettings
-from manyview.mmc.initial import Start
+from manyview.mmc.initial import LabelInitialisation
 from tests.engine.places import PLACES, fetched
 
 DATA = make_views(150, 3, (8, 6), separation=6.0, random_state=0)
@@ -88,15 +88,15 @@ class TestFit:
 def test_labels_are_those_from_which_mmc_starts(landmarks, monkeypatch):
     if landmarks:
         monkeypatch.setattr(MMC, "_graph_settings", BY_LANDMARKS)
-    initial, begin = [], Start.begin
+    initial, begin = [], LabelInitialisation.begin
 
     def recorded(self, engine, *args):
         first = begin(self, engine, *args)
-        assert first.trust > 0.0  # the labels are those of the graph
+        assert first.confidence > 0.0  # the labels are those of the graph
         initial.append(engine.gather("labels").copy())
         return first
 
-    monkeypatch.setattr(Start, "begin", recorded)
+    monkeypatch.setattr(LabelInitialisation, "begin", recorded)
     for seed in range(3):
         MMC(3, init="graph", random_state=seed).fit(VIEWS)
         found = fitted(random_state=seed, landmarks=landmarks)

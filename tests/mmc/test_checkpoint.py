@@ -53,7 +53,7 @@ def assert_identical(found, expected):
 
 
 def assert_same_path(found, expected):
-    """Equal up to rounding: a fit with checkpoints projects anew at each."""
+    """Equal up to rounding: a fit with checkpoints projects again at each."""
     np.testing.assert_array_equal(fetched(found.labels_), fetched(expected.labels_))
     np.testing.assert_allclose(found.objective_, expected.objective_, rtol=1e-9)
 
@@ -434,7 +434,7 @@ class TestDamage:
         with pytest.raises(ValueError, match=r"fit\.checkpoint"):
             fitted(ended_early, checkpoint=path)
 
-    @pytest.mark.parametrize("change", [{"version": 2}, {"trust": 7.0}])
+    @pytest.mark.parametrize("change", [{"version": 2}, {"confidence": 7.0}])
     def test_another_header(self, path, ended_early, change):
         def changed(archive):
             header = json.loads(archive["header"].tobytes()) | change

@@ -11,7 +11,13 @@ from manyview.engine import LocalEngine
 from manyview.mmc import estimator
 from manyview.mmc import initial as module
 from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator
-from manyview.mmc.initial import Given, InitialSettings, Start, kmeans_labels, random_labels
+from manyview.mmc.initial import (
+    Given,
+    InitialSettings,
+    LabelInitialisation,
+    kmeans_labels,
+    random_labels,
+)
 from manyview.mmc.objective import RowSparse
 from manyview.mmc.solver import Problem
 from manyview.views import as_views
@@ -166,23 +172,23 @@ def of_kmeans(monkeypatch):
 def begun(init="graph", number=0, *, views=VIEWS, k=3, indicator=DiscreteIndicator, complete=True):
     engine = LocalEngine(as_views(views), normalize="rows")
     problem = Problem(RowSparse(), 0.01, indicator(), 10, 1e-3)
-    start = Start(init, n_clusters=k, rank=2 * k, order=None, complete=complete)
+    start = LabelInitialisation(init, n_clusters=k, rank=2 * k, order=None, complete=complete)
     return engine, start.begin(engine, problem, np.random.default_rng(0), number)
 
 
 @pytest.mark.parametrize(
-    ("within", "trust"), [(0.0, 1.0), (0.03, 0.99), (0.15, 0.75), (0.3, 0.0), (0.6, 0.0)]
+    ("within", "confidence"), [(0.0, 1.0), (0.03, 0.99), (0.15, 0.75), (0.3, 0.0), (0.6, 0.0)]
 )
-def test_clearer_graphs_give_more_confidence(of_graph, within, trust):
+def test_clearer_graphs_give_more_confidence(of_graph, within, confidence):
     of_graph(TRUTH, within)
     _, fitted = begun()
-    assert fitted.trust == pytest.approx(trust)
+    assert fitted.confidence == pytest.approx(confidence)
 
 
 @pytest.mark.parametrize("init", ["kmeans", "random", Given.of(TRUTH, 90, 3)], ids=str)
 def test_other_labels_have_no_confidence(init):
     _, fitted = begun(init)
-    assert fitted.trust == 0.0
+    assert fitted.confidence == 0.0
 
 
 class TestTakeoverByKMeans:
@@ -216,7 +222,7 @@ class TestTakeoverByKMeans:
         of_graph(even, 0.5)
         of_kmeans(np.where(np.arange(90) < n_lone, np.arange(90), n_lone + even % (k - n_lone)))
         # however badly the model fits them
-        monkeypatch.setattr(Start, "settings", InitialSettings(lower_by=-np.inf))
+        monkeypatch.setattr(LabelInitialisation, "settings", InitialSettings(lower_by=-np.inf))
         engine, _ = begun(k=k)
         np.testing.assert_array_equal(engine.gather("labels"), even)
 
@@ -224,7 +230,7 @@ class TestTakeoverByKMeans:
         """Labels of k-means are fitted sooner, as single features predict them."""
         views, truth = make_views(600, 6, (10, 10), structure="interaction", random_state=1)
         engine, fitted = begun(views=views, k=6)
-        assert fitted.trust == 0.0
+        assert fitted.confidence == 0.0
         kmeans, _ = begun("kmeans", views=views, k=6)
         scores = [adjusted_rand_score(truth, some.gather("labels")) for some in (engine, kmeans)]
         assert scores[0] > 2.0 * scores[1]

@@ -241,7 +241,7 @@ class TestDamage:
             ("view_predictor0", lambda part: part[:, 1:], "view_predictor0 has shape"),
             ("mean_row0", lambda part: part[1:], "mean_row0 has shape"),
             ("cluster_factor", lambda part: part.T, "expected"),
-            ("cluster_factor", lambda part: np.array(1.0), "not those of a model"),
+            ("cluster_factor", lambda part: np.array(1.0), "not that of a model"),
             ("cluster_predictor", lambda part: part.astype(np.str_), "has type <U"),
             ("view_predictor0", lambda part: part * np.nan, "not finite"),
             ("objective", lambda part: part[None], "objective has shape"),

@@ -10,7 +10,7 @@ from manyview.datasets import make_views
 from manyview.engine import LocalEngine
 from manyview.exceptions import NotEnoughMemoryError
 from manyview.mmc.indicator import DiscreteIndicator
-from manyview.mmc.initial import start_factors
+from manyview.mmc.initial import initial_factors
 from manyview.mmc.objective import (
     Factors,
     Frobenius,
@@ -40,7 +40,7 @@ def objective_after(views, labels, penalty):
     indicator = DiscreteIndicator()
     engine.scatter("labels", labels)
     indicator.start(engine, 3)
-    factors, moments = start_factors(engine, 3, 3, seed=0)
+    factors, moments = initial_factors(engine, 3, 3, seed=0)
     gamma = default_gamma(engine, penalty, 3)
     problem = Problem(penalty, gamma, indicator, max_iter=100, tol=0.0, cg_steps=100)
     first = begin(engine, problem, factors, moments)

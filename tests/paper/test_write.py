@@ -87,7 +87,7 @@ def test_nothing_is_done_twice(folder):
     assert file.read_text().count('{"run":') - written <= len(stopped)
 
 
-def test_what_cannot_be_compared_is_refused_and_nothing_made(tmp_path):
+def test_what_cannot_be_compared_is_rejected_and_nothing_made(tmp_path):
     made = make_views(60, 3, (6, 5), random_state=0)
     write_views(tmp_path / "fox.npz", made.views)
     result = command(tmp_path)
@@ -101,7 +101,7 @@ def test_what_cannot_be_compared_is_refused_and_nothing_made(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_file_in_the_way_is_refused(folder, tmp_path):
+def test_a_file_in_the_way_is_rejected(folder, tmp_path):
     path = tmp_path / "out"
     path.write_text("mine")
     result = CliRunner().invoke(app, ["paper", "--out", str(path)])

@@ -145,7 +145,7 @@ def test_a_method_that_failed_has_a_cross_and_no_bar(made_runs):
     assert "failed" in legend(ax)
 
 
-def test_preprocessings_of_a_method_are_told_apart(made_runs):
+def test_preprocessings_of_a_method_are_distinguished(made_runs):
     runs = made_runs(("MMC",), ("fox",), preprocessing="rows")
     runs += made_runs(("MMC",), ("fox",), preprocessing="columns")
     ax = plot_comparison(runs)
@@ -159,7 +159,7 @@ def test_negative_scores_are_drawn_below_the_line(made_runs):
     assert np.isclose(bar.get_height(), -0.1)
 
 
-def test_what_cannot_be_drawn_is_refused(made_runs):
+def test_what_cannot_be_drawn_is_rejected(made_runs):
     rows = summarise(made_runs(("SEC",)))
     with pytest.raises(ValueError, match="rows"):
         plot_comparison([])
@@ -203,12 +203,12 @@ def test_a_dot_is_full_where_its_interval_leaves_out_zero():
 
 
 @pytest.mark.parametrize("values", [(0.1, 0.2), (0.1, 0.3, 0.2), (0.1, float("nan"), 0.2)])
-def test_what_is_no_interval_is_refused(values):
+def test_what_is_no_interval_is_rejected(values):
     with pytest.raises(ValueError, match=r"differences\['SEC'\]"):
         plot_paired_differences({"SEC": values})
 
 
-def test_nothing_is_refused():
+def test_nothing_is_rejected():
     with pytest.raises(ValueError, match="differences"):
         plot_paired_differences({})
 
@@ -233,7 +233,7 @@ def test_one_that_was_run_on_fewer_sets_says_so(made_runs):
     assert [tick.get_text() for tick in ax.get_yticklabels()] == ["SEC (2 of 3 sets)", "AMGL"]
 
 
-def test_what_is_no_difference_is_refused(made_runs):
+def test_what_is_no_difference_is_rejected(made_runs):
     runs = made_runs()
     with pytest.raises(TypeError, match="differences"):
         plot_paired_differences(runs)
@@ -282,7 +282,7 @@ def test_a_method_at_one_size_has_no_exponent():
     assert legend_growth(ax) == ["KCTD"]
 
 
-def test_what_cannot_be_drawn_is_refused_growth():
+def test_what_cannot_be_drawn_is_rejected_growth():
     with pytest.raises(ValueError, match="seconds"):
         plot_time_against_size(SIZES, {})
     with pytest.raises(ValueError, match="MMC"):
@@ -362,7 +362,7 @@ def test_a_method_without_some_score_says_so_and_tuned_ones_are_hollow(made_runs
     assert faces["MMC, tuned with labels"] == "none" != faces["MMC"]
 
 
-def test_what_cannot_be_drawn_is_refused_quality(made_runs):
+def test_what_cannot_be_drawn_is_rejected_quality(made_runs):
     with pytest.raises(ValueError, match="rows"):
         plot_time_against_quality([])
     with pytest.raises(ValueError, match="score='f'"):
@@ -428,7 +428,7 @@ def test_labels_of_twelve_methods_do_not_touch_and_are_not_cut_off(difference):
     assert lowest > max(line.get_ydata()[-1] for line in labels)
 
 
-def test_what_cannot_be_drawn_is_refused_ranks():
+def test_what_cannot_be_drawn_is_rejected_ranks():
     with pytest.raises(ValueError, match="average_ranks"):
         plot_critical_difference({"MMC": 1.0}, 1.0)
     with pytest.raises(ValueError, match="critical_difference=0"):
@@ -450,7 +450,7 @@ def test_a_ranking_brings_its_critical_difference(made_runs):
     assert plot_critical_difference(ranking, 0.5).texts[0].get_text() == "CD = 0.50"
 
 
-def test_what_has_no_ranks_is_refused(made_runs):
+def test_what_has_no_ranks_is_rejected(made_runs):
     with pytest.raises(TypeError, match="critical_difference"):
         plot_critical_difference({"MMC": 1.0, "SEC": 2.0})
     with pytest.raises(TypeError, match="average_ranks"):

@@ -71,7 +71,7 @@ def test_counts_fit_into_their_cells():
         assert text.get_window_extent().height < 1.2 * height
 
 
-def test_what_does_not_fit_is_refused():
+def test_what_does_not_fit_is_rejected():
     with pytest.raises(ValueError, match="labels has 3"):
         plot_contingency([0, 1], [0, 1, 1])
     with pytest.raises(ValueError, match="class_names"):
@@ -119,7 +119,7 @@ def test_of_many_the_names_stand_at_their_cells_and_do_not_touch():
             assert not any(one.overlaps(two) for one, two in pairwise(boxes))
 
 
-def test_ids_in_place_of_labels_are_refused():
+def test_ids_in_place_of_labels_are_rejected():
     with pytest.raises(ValueError, match="60000"):
         plot_contingency(np.arange(60_000), np.arange(60_000))
 
@@ -169,7 +169,7 @@ def test_the_relaxed_indicator_and_the_consensus_are_drawn_without_views(fitted)
     assert plot_embedding(nmf).get_title() == "MultiNMF: consensus"
 
 
-def test_what_cannot_be_drawn_is_refused(fitted):
+def test_what_cannot_be_drawn_is_rejected(fitted):
     views, mmc, amgl = fitted
     with pytest.raises(NotFittedError, match="MMC"):
         plot_embedding(MMC(3))
@@ -228,7 +228,7 @@ def test_features_without_names_are_numbered(model):
     assert texts(plot_feature_weights(model)) == [f"feature {at}" for at in (2, 3, 0, 5)]
 
 
-def test_what_has_no_weights_is_refused(model, fitted):
+def test_what_has_no_weights_is_rejected(model, fitted):
     with pytest.raises(NotFittedError, match="MMC"):
         plot_feature_weights(MMC(3))
     with pytest.raises(TypeError, match="AMGL"):
@@ -251,7 +251,7 @@ def test_one_fit_is_one_line_under_its_name(fitted):
     assert ax.get_legend() is None
 
 
-def test_several_fits_are_told_apart_by_a_legend(fitted):
+def test_several_fits_are_distinguished_by_a_legend(fitted):
     _, mmc, amgl = fitted
     ax = plot_objective({"ours": mmc, "theirs": amgl, "noted": [2.0, 1.5, 1.2]})
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["ours", "theirs", "noted"]
@@ -281,7 +281,7 @@ def test_fits_of_very_unequal_length_are_all_seen():
     assert plot_objective({"a": np.ones(20), "b": np.ones(1)}).get_xscale() == "linear"
 
 
-def test_what_has_no_objective_is_refused():
+def test_what_has_no_objective_is_rejected():
     with pytest.raises(NotFittedError, match="MMC"):
         plot_objective(MMC(3))
     with pytest.raises(ValueError, match="fits"):

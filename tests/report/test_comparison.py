@@ -53,7 +53,7 @@ def test_a_line_without_scores_shows_none_and_sorts_last(plain, runs_of):
     assert (cell.text, cell.sort) == (MISSING, None)
 
 
-def test_scalings_of_one_method_are_told_apart(plain, runs_of):
+def test_scalings_of_one_method_are_distinguished(plain, runs_of):
     runs = runs_of(plain, methods=("MMC",)) + runs_of(
         plain, methods=("MMC",), preprocessing="columns"
     )

@@ -123,13 +123,15 @@ def test_given_models_are_shown_and_not_fitted_again(tmp_path, plain, runs_of, m
     assert "of 90 samples" not in text
 
 
-def test_a_subset_of_the_samples_is_told(tmp_path, plain, runs_of, monkeypatch, seen):
+def test_a_subset_of_the_samples_is_reported(tmp_path, plain, runs_of, monkeypatch, seen):
     monkeypatch.setattr("manyview.report.page.MOST_POINTS", 50)
     path = write_report(tmp_path / "r.html", runs_of(plain), [plain])
     assert "50 of 90 samples are drawn" in seen(path.read_text(encoding="utf-8")).text
 
 
-def test_a_fit_that_fails_is_told_and_the_rest_stands(tmp_path, plain, runs_of, monkeypatch, seen):
+def test_a_fit_that_fails_is_reported_and_the_rest_stands(
+    tmp_path, plain, runs_of, monkeypatch, seen
+):
     def fail(dataset):
         raise ValueError("cannot <b>fit</b>")
 
@@ -140,7 +142,7 @@ def test_a_fit_that_fails_is_told_and_the_rest_stands(tmp_path, plain, runs_of, 
     assert "Methods on plain" in text
 
 
-def test_runs_of_other_data_are_told(tmp_path, plain, runs_of, seen):
+def test_runs_of_other_data_are_reported(tmp_path, plain, runs_of, seen):
     runs = runs_of(plain, fingerprint="0" * 16)
     path = write_report(tmp_path / "r.html", runs, [plain])
     assert "fingerprints differ" in seen(path.read_text(encoding="utf-8")).text
@@ -185,7 +187,7 @@ def test_what_is_missing_or_does_not_fit_is_named(tmp_path, plain, runs_of):
     assert not path.exists()
 
 
-def test_a_model_that_is_none_is_refused(tmp_path, plain, runs_of):
+def test_a_model_that_is_none_is_rejected(tmp_path, plain, runs_of):
     runs = runs_of(plain)
     for model, kind, message in (
         (AMGL(3), TypeError, "expected a fitted MMC"),
@@ -243,18 +245,18 @@ def test_spans_tell_every_number_and_no_other(numbers):
     assert told == numbers
 
 
-def test_seeds_are_told_by_data_set(plain, runs_of):
+def test_seeds_are_reported_by_data_set(plain, runs_of):
     runs = runs_of(plain) + runs_of(plain, data="other", seeds=1)
     assert seeds_of(runs) == [("plain", "0 to 2"), ("other", "0")]
 
 
-def test_without_sessions_this_process_is_told_as_such(plain, runs_of):
+def test_without_sessions_this_process_is_reported_as_such(plain, runs_of):
     ((title, facts),) = described_sessions(runs_of(plain), None)
     assert title == "The process that wrote this page"
     assert ("manyview", __version__) in facts
 
 
-def test_only_sessions_with_runs_are_told(plain, runs_of):
+def test_only_sessions_with_runs_are_reported(plain, runs_of):
     sessions = [{"manyview": "0.1", "libraries": {"numpy": "2"}}, {"manyview": "0.2"}]
     runs = [replace(run, session=0) for run in runs_of(plain)]
     ((title, facts),) = described_sessions(runs, sessions)

@@ -26,7 +26,7 @@ def test_beyond_the_limit_some_samples_are_drawn(plain):
     assert whole.map["sample"] == list(range(90))
 
 
-def test_samples_are_told_with_their_class_and_cluster(plain):
+def test_samples_are_reported_with_their_class_and_cluster(plain):
     model, remarks = fitted(plain)
     reading = read(plain, model, remarks)
     chart = reading.map
@@ -50,14 +50,14 @@ def test_clusters_without_class_have_marks_too(plain):
     assert reading.params == "random_state=0"
 
 
-def test_what_fit_warns_of_is_a_remark(plain, monkeypatch):
+def test_warnings_of_the_fit_are_reported(plain, monkeypatch):
     made = MMC(3, max_iter=1, random_state=0)
     monkeypatch.setattr("manyview.report.reading.MMC", lambda *_, **__: made)
     _, remarks = fitted(plain)
     assert "max_iter=1" in remarks[0]
 
 
-def test_clusters_of_an_orthogonal_indicator_are_told_by_their_centres(plain):
+def test_clusters_of_an_orthogonal_indicator_are_reported_by_their_centres(plain):
     model = MMC(3, indicator="orthogonal", max_iter=300, tol=1e-2, random_state=0).fit(plain.views)
     reading = read(plain, model, [])
     assert len(reading.cluster_lines) == 3
@@ -74,7 +74,7 @@ def test_many_classes_are_shown_in_part():
     assert len(reading.cluster_lines) == 40
 
 
-def test_products_are_told_only_where_there_are_some(plain):
+def test_products_are_reported_only_where_there_are_some(plain):
     assert read(plain, MMC(3, random_state=0).fit(plain.views), []).has_products
     assert not read(plain, MMC(3, order=1, random_state=0).fit(plain.views), []).has_products
 
@@ -140,7 +140,7 @@ def test_columns_of_the_prediction_are_the_clusters_of_the_labels(plain):
         assert prediction[model.labels_ == cluster].mean(axis=0).argmax() == cluster
 
 
-def test_clusters_are_told_by_features_of_each_view_and_by_pairs(plain):
+def test_clusters_are_reported_by_features_of_each_view_and_by_pairs(plain):
     model = MMC(3, random_state=0).fit(plain.views)
     found = cluster_features(model, each=2, pairs=4)
     assert len(found) == 3

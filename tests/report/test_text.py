@@ -45,6 +45,6 @@ def test_figures_have_three_digits_and_no_exponent(value, shown):
     assert figure(value) == shown
 
 
-def test_json_refuses_what_no_browser_reads():
+def test_json_rejects_what_no_browser_reads():
     with pytest.raises(ValueError, match="not JSON compliant"):
         as_json(float("nan"))

@@ -77,7 +77,7 @@ class TestConstantViews:
 
     @pytest.mark.parametrize("place", sorted(PLACES.keys() - {"dask"}))
     @pytest.mark.parametrize("held", [0.0, 7.0, np.nan])
-    def test_are_warned_of_where_samples_lack_them(self, place, held):
+    def test_are_warned_of_where_samples_miss_them(self, place, held):
         present = np.ones((20, 2), dtype=bool)
         present[5:9, 1] = False
         views = self.views(place, np.where(present[:, [1]], self.rows, held))
@@ -140,7 +140,7 @@ class TestSingleFeatures:
         with pytest.warns(UserWarning, match="'view1' has a single feature"):
             SEC(2, n_neighbors=3, normalize="rows").fit([np.eye(8), sign * self.x])
 
-    def test_are_warned_of_where_samples_lack_them(self):
+    def test_are_warned_of_where_samples_miss_them(self):
         present = np.ones((8, 2), dtype=bool)
         present[3, 1] = False
         x = np.where(present[:, 1:], self.x, np.nan)
@@ -187,7 +187,7 @@ class TestNumberedSamples:
             np.append(np.arange(299), 0),
             np.append(np.arange(299), 300),
             np.arange(300) % 2 == 0,
-            np.arange(300, dtype=np.uint8),  # begins anew after 255
+            np.arange(300, dtype=np.uint8),  # wraps around after 255
         ],
     )
     def test_other_columns_pass(self, column):

@@ -154,7 +154,7 @@ REJECTED = {
     "ragged": ([[[1, 2], [3]]], "view 'view0' is ragged"),
     "no features": ([X, np.empty((4, 0))], r"view 'view1' has no features"),
     "no samples": ([np.empty((0, 3))], "view 'view0' has no rows"),
-    "masked": ([np.ma.masked_equal(X, 1.0)], "view 'view0' is a masked array"),
+    "masked": ([np.ma.masked_equal(X, 1.0)], "view 'view0' has masked entries"),
     "equal names": ({1: X, "1": Y}, "'1', '1'"),
     "unchecked Views": (Views((NAN,), ("a",), (None,)), "view 'a' holds NaN"),
 }

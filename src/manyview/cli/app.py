@@ -219,7 +219,7 @@ def fit(
     ] = None,
     saved: Annotated[
         Path | None,
-        _option("Model file, with which predict clusters new samples.", "FILE", "--model"),
+        _option("Model file to write, for the command predict.", "FILE", "--model"),
     ] = None,
     force: Force = False,
     classes: Classes = None,
@@ -262,7 +262,7 @@ def fit(
         float, _option("Stop when the objective falls by less than this fraction.", "X", least=0)
     ] = 1e-3,
     patience: Annotated[
-        int, _option("Stop after N iterations that move few samples; 0 for never.", "N", least=0)
+        int, _option("Stop after N iterations that change few labels; 0 for never.", "N", least=0)
     ] = 3,
     normalize: Annotated[
         Normalize,
@@ -275,7 +275,11 @@ def fit(
     n_jobs: Annotated[
         int | None,
         _option(
-            "Number of threads; -1 for all processors.", "N", "--jobs", "-j", default="that of BLAS"
+            "Number of threads; -1 for all processors.",
+            "N",
+            "--jobs",
+            "-j",
+            default="as set for BLAS",
         ),
     ] = None,
     checkpoint: Annotated[

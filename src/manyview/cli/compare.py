@@ -94,7 +94,7 @@ def methods_named(names: str) -> list[Method]:
     for name in filter(None, map(str.strip, names.split(","))):
         wanted += list(METHODS) if name.lower() == "all" else [name]
     if not wanted:
-        raise ValueError(f"--methods names none; expected some of {', '.join(METHODS)}, or all")
+        raise ValueError(f"--methods is empty; expected some of {', '.join(METHODS)}, or all")
     return list({method.name: method for method in map(method_named, wanted)}.values())
 
 

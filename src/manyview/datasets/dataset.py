@@ -261,7 +261,7 @@ def labels_of(
     message = f"{source} has no label for {len(missing)} of {len(ids)} samples"
     if warn_about is None:
         raise ValueError(f"{message} ({first_few(missing)}); expected one per sample")
-    warn_user(f"{warn_about}: {message} ({first_few(missing)}); the classes are left out")
+    warn_user(f"{warn_about}: {message} ({first_few(missing)}); the data set has no classes")
     return None
 
 

@@ -79,7 +79,7 @@ def _find_labels(variables: Mapping[str, Any]) -> tuple[str | None, npt.NDArray[
     for key in keys:
         if not _is_second_view(key, variables[key]):
             warn_user(
-                f"variable {key!r} {_described(variables[key])} is left out; expected one label "
+                f"variable {key!r} {_described(variables[key])} is ignored; expected one label "
                 "per sample"
             )
     return None, None
@@ -118,7 +118,7 @@ def _labels_in_cell(key: str, items: list[Any]) -> npt.NDArray[Any] | None:
     if all(labels is not None and labels.size == 1 for labels in found):
         return np.concatenate(found)
     if not all(np.array_equal(labels, found[0]) for labels in found):
-        warn_user(f"the labels in {key!r} differ between views; those of the first are used")
+        warn_user(f"the labels in {key!r} differ between views; those of the first view are used")
     first: npt.NDArray[Any] = found[0]
     return first
 

@@ -193,7 +193,7 @@ def _check_array(buffer: Any, order: str, start: int, end: int) -> None:
 # Version 7.3. MATLAB stores columns first, so that HDF5 shows every array transposed. A sparse
 # matrix is a group of `data`, `ir` and `jc`; a cell array holds references to its items; characters
 # are numbers of 16 bits. The attribute `MATLAB_class` tells them apart. Files of other programs
-# often lack it, and their arrays of numbers are read in the same way.
+# often do not have it, and their arrays of numbers are read in the same way.
 _NUMBER_CLASSES = {"double": "f8", "single": "f4", "logical": "?"} | {
     f"{sign}int{bits}": f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
@@ -235,7 +235,7 @@ def _read_item(item: Any, read: dict[int, Any]) -> Any:
         return _sparse(item, kind)
     if is_group(item) or kind not in (*_NUMBER_CLASSES, "char", "cell"):
         if not kind:
-            warn_user(f"{item.name[1:]!r} is left out: it is not an array of numbers")
+            warn_user(f"{item.name[1:]!r} is ignored: it is not an array of numbers")
         return _Unread(kind or "no MATLAB class")
     array = content(item)
     if array.ndim == 1:  # MATLAB has no vectors

@@ -48,8 +48,8 @@ def read_folder(
         for table, here in zip(tables, parts["present"].T, strict=True):
             if not here.all():
                 warn_user(
-                    f"{path}: {table.source} lacks {np.sum(~here)} of {len(here)} ids "
-                    f"({first_few(ids[~here].tolist())}): these samples lack the view"
+                    f"{path}: {table.source} misses {np.sum(~here)} of {len(here)} ids "
+                    f"({first_few(ids[~here].tolist())}): the view is missing for these samples"
                 )
     if label_file is not None:
         known = _read_labels(label_file, key, labels)
@@ -67,8 +67,8 @@ def read_folder(
         parts["labels"] = y
     elif labels is not None:
         raise ValueError(
-            f"labels={labels!r} is a column of a file 'labels.csv' (.tsv, .parquet), which is "
-            "missing"
+            f"labels={labels!r} names a column of 'labels.csv' (or .tsv, .parquet), but the folder "
+            "has no such file"
         )
     return assemble(**parts, name=path.resolve().name)
 
@@ -90,15 +90,15 @@ def _files(folder: Path) -> tuple[list[Path], Path | None]:
         elif suffix in _UNSUPPORTED and file.is_file() and not is_about:
             left_out["not a .csv, .tsv or .parquet file"].append(file.name)
     for reason, names in left_out.items():
-        warn_user(f"{folder}: {first_few(names)} is left out: {reason}")
+        warn_user(f"{folder}: {first_few(names)} is ignored: {reason}")
     label_files = [file for file in tables if file.stem.lower() == "labels"]
     views = [file for file in tables if file not in label_files]
     if len({file.suffix.lower() for file in views}) != 1:
-        kinds = "several kinds of table: " if views else ""
-        found = first_few([file.name for file in views or inside], 5) or "nothing"
+        kinds = "several kinds of tables: " if views else ""
+        found = first_few([file.name for file in views or inside], 5) or "no files"
         raise ValueError(
-            f"a folder of {kinds}{found}; expected .csv, .tsv or .parquet files of one kind, one "
-            "per view"
+            f"the folder contains {kinds}{found}; expected .csv, .tsv or .parquet files of one "
+            "kind, one per view"
         )
     if len(label_files) > 1:
         found = " and ".join(file.name for file in label_files)
@@ -138,7 +138,7 @@ def _id_column(columns: Columns, wanted: str | None) -> str:
             )
     found = "; ".join(f"{file}: {first_few(names, 5)}" for file, names in columns.items())
     raise ValueError(
-        "no column of ids is in all files; expected a column 'id', or name another (id_column, "
+        "no id column is common to all files; expected a column 'id', or name another (id_column, "
         f"--id-column). Found {found}"
     )
 
@@ -148,7 +148,7 @@ def _check_named(columns: Columns, key: str) -> None:
     for file, names in columns.items():
         if any(name != key and _plain(name) in _UNNAMED for name in names):
             raise ValueError(
-                f"{file} has a column without a name beside {key!r}, perhaps an index that pandas "
+                f"{file} has a column without a name besides {key!r}, perhaps an index that pandas "
                 "wrote; delete it, or name it if it is a feature"
             )
 
@@ -207,7 +207,7 @@ def _read_table(path: Path, id_column: str) -> Table:
     left_out = {id_column, *_pandas_indexes(path)}
     features = [name for name in _column_names(path) if name not in left_out]
     if not features:
-        raise ValueError(f"{path.name} has no column beside {id_column!r}; expected features")
+        raise ValueError(f"{path.name} has no column besides {id_column!r}; expected features")
     read = _read(path, dict.fromkeys(features, "float64") | {id_column: "string"})
     if not read.num_rows:
         raise ValueError(f"{path.name} has no rows; expected one per sample")

@@ -1,7 +1,7 @@
 """Array helpers for NumPy, SciPy sparse and torch arrays.
 
 What the array API standard offers is taken from there. The functions here are those that the
-standard lacks, or that a library does much faster in its own way.
+standard does not have, or that a library does much faster in its own way.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def engine_for(
     n_threads: int = 1,
     scalings: list[Scaling] | None = None,
 ) -> Engine:
-    """Return the engine that works on views where they are.
+    """Return the engine for the place where the views are.
 
     Parameters
     ----------

@@ -80,7 +80,7 @@ class RowView:
     wide: ClassVar[int] = 256
 
     @property
-    def lacking(self) -> Array | None:
+    def missing(self) -> Array | None:
         """Mask of the samples whose view is missing; None if no view is known to be missing."""
         return None if self.scale is None else self.scale == 0
 

@@ -64,7 +64,7 @@ class TorchEngine(LocalEngine):
     block_rows: ClassVar[tuple[int, int]] = (256, maxsize)
     # Columns of what a kernel makes of a block, in double precision.
     temporary_width: ClassVar[int] = 32
-    # The host has little to do beside a GPU, and more threads wait for each other: a fit of a
+    # With a GPU the host has little to do, and more threads wait for each other: a fit of a
     # million samples took 3.1 s with 16 and 0.8 s with 4. Measured by benchmarks/gpu.py.
     host_threads: ClassVar[int] = 4
 
@@ -80,7 +80,7 @@ class TorchEngine(LocalEngine):
         self.device = views.arrays[0].device
         if self.device.type == "mps":
             raise TypeError(
-                f"view {views.names[0]!r} is on {self.device}, which lacks double precision; "
+                f"view {views.names[0]!r} is on {self.device}, which does not support float64; "
                 "move the views to the CPU"
             )
         self._sizes = _ON_CPU if self.device.type == "cpu" else _ON_GPU
@@ -138,7 +138,7 @@ class TorchEngine(LocalEngine):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Record no gradients while a fit runs, and limit the threads beside a GPU."""
+        """Record no gradients while a fit runs, and limit the CPU threads if there is a GPU."""
         on_host = self.device.type == "cpu"
         few = min(self.host_threads, blas_threads())
         with torch.no_grad(), nullcontext() if on_host else limited_threads(few):
@@ -315,7 +315,7 @@ class SparseRows:
         Rows and columns.
     """
 
-    # Entries of a sparse matrix that are made dense at a time, in products of two of them.
+    # Entries of a sparse matrix that are converted to dense at a time, in products of two of them.
     dense_entries: ClassVar[int] = 1 << 26
 
     def __init__(self, data: Array, indices: Array, indptr: Array, shape: tuple[int, int]) -> None:

@@ -190,8 +190,8 @@ def measure_spread(
     Rows of missing views are left out. Fewer than two rows, or equal ones, have no spread.
     """
     places = np.arange(view.x.shape[0])
-    if view.lacking is not None:
-        places = places[~to_numpy(view.lacking)]
+    if view.missing is not None:
+        places = places[~to_numpy(view.missing)]
     if places.size < 2:
         return Spread(0.0, 0.0)
     count = min(places.size, settings.spread_rows)

@@ -25,22 +25,23 @@ class MultiViewSpectral(MultiViewClusterer):
     samples are near if they agree in all views, or strongly in some. Each sample is linked to its
     nearest neighbours, nearer ones with larger weights. k-means on the leading eigenvectors of that
     graph gives the clusters. There is no kernel width to choose, and views need no weights:
-    uninformative ones are detected and shrunk. :class:`manyview.MMC` starts from these labels.
+    uninformative ones are detected and down-weighted. These labels are the default initialisation
+    of :class:`manyview.MMC`.
 
     Parameters
     ----------
     n_clusters : int
         Number of clusters, K.
     neighbourhood : float or "auto" or None, default="auto"
-        Neighbourhood size relative to the default, which is half of an average cluster; with
-        landmarks, the landmarks of a whole one. A sample has at least five neighbours. ``"auto"``
-        or None compares the default with a much smaller size, and chooses the smaller one if its
-        clusters are clearer and hold together in the graph of the default, too.
+        Neighbourhood size relative to the default: half the samples of an average cluster or, with
+        landmarks, all of its landmarks. A sample has at least five neighbours. ``"auto"`` or None
+        compares the default with a much smaller size, and chooses the smaller one if its clusters
+        are clearer and do not cut many more edges of the default graph.
     landmarks : int, optional
-        Number of landmarks, at least 2 K. Each sample is then linked to its nearest landmarks,
-        random samples that stand for those around them, so that time and memory grow linearly with
-        the number of samples. By default up to 4,000 samples are compared with each other, and
-        more samples with 1,000 landmarks, or 20 per cluster if that is more, up to 4,000.
+        Number of landmarks, which are random samples; at least 2 K. Each sample is then linked to
+        its nearest landmarks, so that time and memory grow linearly with the number of samples. By
+        default up to 4,000 samples are compared with each other, and more samples with 1,000
+        landmarks, or 20 per cluster if that is more, up to 4,000.
     normalize : {"rows", "columns"} or None, default="rows"
         Scale the samples of each view to unit length, standardise its features, or neither. The
         data are not copied for it.
@@ -48,7 +49,7 @@ class MultiViewSpectral(MultiViewClusterer):
         Seed of the landmarks, of the eigensolver and of k-means.
     n_jobs : int, optional
         Threads over blocks of rows, as in scikit-learn: -1 for all processors. By default as many
-        as BLAS would use, which then has one in each. Labels do not depend on it. Tensors and Dask
+        as BLAS would use; BLAS then uses one in each. Labels do not depend on it. Tensors and Dask
         arrays use the threads of torch and Dask.
     verbose : int, default=0
         1 prints the part of the embedding's variance within the clusters: 0 for perfectly clear
@@ -59,8 +60,8 @@ class MultiViewSpectral(MultiViewClusterer):
     labels_ : ndarray of shape (n_samples,)
         Cluster of each sample; a tensor for tensors, a Dask array for Dask arrays.
     embedding_ : ndarray of shape (n_samples, n_components)
-        Spectral embedding: leading eigenvectors, at most 2 K - 1, weighted by how much they say
-        about K clusters, with rows of unit length; of the same kind as ``labels_``.
+        Spectral embedding: leading eigenvectors, at most 2 K - 1, weighted by how far their
+        eigenvalues exceed noise, with rows of unit length; of the same kind as ``labels_``.
     affinity_ : csr_array of shape (n_samples, n_samples) or None
         Symmetric weights of the graph; None with landmarks, where it is never formed.
     n_views_, n_features_in_, view_names_, feature_names_in_
@@ -73,7 +74,7 @@ class MultiViewSpectral(MultiViewClusterer):
 
     Notes
     -----
-    Samples may lack views (``as_views(views, present=...)``). A missing view has no influence on
+    Samples may miss views (``as_views(views, present=...)``). A missing view has no influence on
     the neighbours of its sample.
 
     Examples
@@ -89,7 +90,7 @@ class MultiViewSpectral(MultiViewClusterer):
     ((150, 5), (150, 150))
     """
 
-    _takes_lacking_views = True
+    _takes_missing_views = True
     _takes_other_places = True
     _graph_settings = GraphSettings()
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

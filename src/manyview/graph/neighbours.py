@@ -54,7 +54,7 @@ def neighbour_graphs(
 ) -> list[Any]:
     """Return symmetric graphs of nearest neighbours, one for each different neighbourhood size.
 
-    A size of 1 stands for half of an average cluster. Each graph is the mean over k, up to its
+    A size of 1 is half of an average cluster. Each graph is the mean over k, up to its
     size, of the graphs that link a sample to its k nearest with weight 1/k. So near samples count
     at every scale and far ones at large scales only, and no single k has to be chosen.
     """
@@ -94,7 +94,7 @@ def harmonic_weights(count: int) -> npt.NDArray[np.float64]:
 class SearchedView(NamedTuple):
     """Landmarks of one view, and how samples are compared with them.
 
-    ``columns`` and ``widths`` scale the features, ``missing`` says which landmarks lack the view
+    ``columns`` and ``widths`` scale the features, ``missing`` marks landmarks that miss the view
     (None: none), cosines are winsorised above ``bound`` and multiplied by ``weight``.
     """
 
@@ -151,9 +151,9 @@ def landmark_search(
 
 
 def _missing(view: RowView) -> Array | None:
-    """Return which rows lack the view, or None where none do."""
-    lacking = view.lacking
-    return lacking if lacking is not None and bool(namespace(lacking).any(lacking)) else None
+    """Return which rows miss the view, or None where none do."""
+    missing = view.missing
+    return missing if missing is not None and bool(namespace(missing).any(missing)) else None
 
 
 def find_nearest(engine: Engine, search: Search, *, itself: bool = True) -> None:

@@ -111,9 +111,9 @@ def cut(links: Any, labels: Labels, ends: Labels | None = None) -> float:
     >>> cut(links, labels, labels).round(3).item()
     0.571
     """
-    reached = links.T @ np.eye(labels.max() + 1)[labels]
+    linked = links.T @ np.eye(labels.max() + 1)[labels]
     if ends is None:
-        ends = reached.argmax(axis=1)
-    inside = reached[np.arange(ends.size), ends]
-    held = np.bincount(ends, weights=inside, minlength=reached.shape[1])
-    return np.float64(1.0 - np.mean(held / reached.sum(axis=0)))
+        ends = linked.argmax(axis=1)
+    inside = linked[np.arange(ends.size), ends]
+    within = np.bincount(ends, weights=inside, minlength=linked.shape[1])
+    return np.float64(1.0 - np.mean(within / linked.sum(axis=0)))

@@ -56,7 +56,7 @@ class GraphSettings:
     judged_per_landmark: float = 2.0
     """Samples for each landmark by which the neighbourhood size is chosen; by convention."""
     embedded_per_landmark: float = 10.0
-    """Samples for each landmark whose eigenvectors stand for those of all. Ten score as all samples
+    """Samples for each landmark from which eigenvectors are computed. Ten score as all samples
     do; two vary too much with the random seed."""
     kept_landmarks: int = 32
     """Nearest landmarks that are stored with each sample; more are searched for again, as they

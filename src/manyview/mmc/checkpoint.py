@@ -40,7 +40,7 @@ __all__ = ["Checkpoint", "CheckpointFile", "previous_of", "writable"]
 
 _FORM = Form("manyview.MMC checkpoint", version=3, what="checkpoint")
 _IDENTITY = ("parameters", "n_samples", "n_features", "rows", "present")
-_PROGRESS = ("objective", "settled", "trust", "converged")  # of a Fitted
+_PROGRESS = ("objective", "settled", "confidence", "converged")  # of a Fitted
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Checkpoint:
 
     @property
     def n_iter(self) -> int:
-        """Number of iterations made."""
+        """Number of completed iterations."""
         return len(self.header["objective"])
 
     def begin(
@@ -120,11 +120,13 @@ class CheckpointFile:
                 ) from error
         differences = self._differences(found)
         if found.n_iter > self._max_iter:
-            differences.append(f"{found.n_iter} iterations there, max_iter={self._max_iter} here")
+            differences.append(
+                f"{found.n_iter} iterations in the file, max_iter={self._max_iter} in this fit"
+            )
         if differences:
             raise ValueError(
-                f"checkpoint {str(path)!r} is of another fit: {'; '.join(differences)}. Delete it "
-                "to start again, or name another file"
+                f"checkpoint {str(path)!r} belongs to another fit: {'; '.join(differences)}. "
+                "Delete it to start again, or name another file"
             )
         if damage is not None:
             _copy(previous, path)
@@ -188,19 +190,21 @@ class CheckpointFile:
         there, here = found.header, self._identity
         then, now = there["parameters"], here["parameters"]
         messages = [
-            f"{name}={then.get(name)!r} there, {name}={now.get(name)!r} here"
+            f"{name}={then.get(name)!r} in the file, {name}={now.get(name)!r} in this fit"
             for name in sorted(then.keys() | now.keys())
             if then.get(name) != now.get(name)
         ]
         if there["n_samples"] != here["n_samples"]:
-            messages.append(f"{there['n_samples']} samples there, {here['n_samples']} here")
+            messages.append(
+                f"{there['n_samples']} samples in the file, {here['n_samples']} in this fit"
+            )
         widths = there["n_features"], here["n_features"]
         if len(widths[0]) != len(widths[1]):
-            messages.append(f"{len(widths[0])} views there, {len(widths[1])} here")
+            messages.append(f"{len(widths[0])} views in the file, {len(widths[1])} in this fit")
         if messages:
             return messages
         messages = [
-            f"view {name!r} has {theirs} features there, {ours} here"
+            f"view {name!r} has {theirs} features in the file, {ours} in this fit"
             for name, theirs, ours in zip(self._names, *widths, strict=True)
             if theirs != ours
         ]
@@ -219,7 +223,7 @@ class CheckpointFile:
 
 # Which fit it is
 
-# max_iter does not affect the iterations that have been made
+# max_iter does not affect completed iterations
 _WITHOUT_EFFECT = {"n_init", "max_iter", "n_jobs", "verbose", "checkpoint", "checkpoint_every"}
 
 
@@ -276,7 +280,7 @@ def _rows_digest(view: RowView) -> str:
     """
     found = hashlib.sha256()
     x: Any = view.x if sp.issparse(view.x) else to_numpy(view.x)
-    missing = None if view.lacking is None else to_numpy(view.lacking)
+    missing = None if view.missing is None else to_numpy(view.missing)
     for n in range(x.shape[0]):
         row = x[[n]].toarray()[0] if sp.issparse(x) else x[n]
         entries = np.flatnonzero(row if missing is None else row * ~missing[n])
@@ -345,9 +349,9 @@ def _read(path: Path) -> Checkpoint:
     try:
         consistent = _is_consistent(checkpoint.header, checkpoint.arrays)
     except Exception as error:
-        raise ValueError(f"its parts are not those of a checkpoint ({error})") from error
+        raise ValueError(f"its content is not that of a checkpoint ({error})") from error
     if not consistent:
-        raise ValueError("its parts do not belong together")
+        raise ValueError("its arrays do not fit together")
     return checkpoint
 
 
@@ -371,5 +375,5 @@ def _is_consistent(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) 
         and bool(((labels >= 0) & (labels < n_clusters)).all())
         and (indicator is None or indicator.shape == (n_samples, n_clusters))
         and len(header["objective"]) > 0
-        and 0.0 <= header["trust"] <= 1.0
+        and 0.0 <= header["confidence"] <= 1.0
     )

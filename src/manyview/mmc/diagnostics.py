@@ -23,14 +23,14 @@ def fit_warning(
     """
     if interrupted:
         done = len(fitted.objective)
-        return f"interrupted: the result is the best so far, that of {done} iterations"
+        return f"interrupted: the result is the best so far, after {done} iterations"
     present = [None] * len(views) if views.present is None else views.present.T
     if fitted.is_constant and all(map(has_equal_rows, views.arrays, present)):
         return "all samples are identical, so the labels are arbitrary"
     if fitted.is_zero:
         return (
-            f"gamma={problem.gamma:.3g} is too large for these views: every factor went to zero, "
-            "and the labels are little more than the initialisation. Use a smaller gamma"
+            f"gamma={problem.gamma:.3g} is too large for these views: every factor became zero, "
+            "and the labels are close to those of the initialisation. Use a smaller gamma"
         )
     if fitted.is_constant:
         remedy = (
@@ -41,8 +41,8 @@ def fit_warning(
             "normalize='columns' if the samples differ little compared with their size"
         )
         return (
-            "the model explains little beyond the cluster sizes: the labels are little more than "
-            f"the initialisation, and predict and explain may mean little. {remedy}"
+            "the model explains little beyond the cluster sizes: the labels are close to those "
+            f"of the initialisation, and predict and explain are unreliable. {remedy}"
         )
     if not fitted.converged:
         return (

@@ -29,7 +29,7 @@ from manyview.mmc.checkpoint import CheckpointFile, writable
 from manyview.mmc.diagnostics import dominance_warning, fit_warning
 from manyview.mmc.explain import Combination, combinations_of
 from manyview.mmc.indicator import DiscreteIndicator, Indicator, OrthogonalIndicator
-from manyview.mmc.initial import STARTS, Given, Start
+from manyview.mmc.initial import INITS, Given, LabelInitialisation
 from manyview.mmc.objective import checked_rank, default_gamma, penalty_named
 from manyview.mmc.prediction import Predictor
 from manyview.mmc.solver import Candidate, Problem, best_of
@@ -77,14 +77,14 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     init : {"graph", "kmeans", "random"} or array-like, default="graph"
         Initialisation of the indicator. ``"graph"`` clusters the neighbour graph of the product
         kernel ``prod_v (1 + X_v X_v')``; if the graph shows no clear clusters, it compares k-means
-        and takes the labels that the model explains better. ``"kmeans"`` clusters the concatenated
+        and keeps the labels that the model explains better. ``"kmeans"`` clusters the concatenated
         views. An array has labels of shape (n_samples,), or an indicator or memberships of shape
-        (n_samples, n_clusters), which are made orthonormal.
+        (n_samples, n_clusters), which are orthonormalised.
     n_init : int, default=1
         Number of restarts. The result with the lowest objective is kept, except that collapsed
         results, which have a low objective but no clusters, come last. Each restart from a graph
-        uses a fourth of the neighbours of the one before (beyond 4,000 samples, all but the first
-        use the very nearest landmarks), and must lower the objective by a tenth to be kept.
+        uses a quarter of the neighbours of the one before (beyond 4,000 samples, all but the first
+        use only the nearest landmarks), and must lower the objective by a tenth to be kept.
     max_iter : int, default=100
         Maximum number of iterations.
     tol : float, default=1e-3
@@ -147,7 +147,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     `predict` assigns a sample to the cluster of its largest entry in `transform`. ``labels_`` are
     the result of the last indicator update, which moves training samples only while that raises its
-    criterion. Both agree except for samples between clusters, labels kept for the graph's sake (see
+    criterion. Both agree except for samples between clusters, labels that the graph supports (see
     `indicator`), and fits that ended by `max_iter`. With ``indicator="orthogonal"`` both use the
     same centres.
 
@@ -169,7 +169,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     ((150,), (2,))
     """
 
-    _takes_lacking_views = True
+    _takes_missing_views = True
     _takes_other_places = True
     _graph_settings = GraphSettings()
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -179,7 +179,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         "penalty": [StrOptions({"l21", "frobenius"})],
         "order": [_POSITIVE, None],
         "indicator": [StrOptions({"discrete", "orthogonal"})],
-        "init": [StrOptions(set(STARTS)), "array-like"],
+        "init": [StrOptions(set(INITS)), "array-like"],
         "n_init": [_POSITIVE],
         "max_iter": [_POSITIVE],
         "tol": [Interval(Real, 0, None, closed="left")],
@@ -256,7 +256,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         if not isinstance(init, str):
             init = Given.of(init, checked.n_samples, self.n_clusters)
         complete = checked.present is None
-        start = Start(init, self.n_clusters, rank, self.order, complete, self._graph_settings)
+        start = LabelInitialisation(
+            init, self.n_clusters, rank, self.order, complete, self._graph_settings
+        )
         rng = self._generator()
         engine = self._engine(checked, self.normalize)
         with engine.running():

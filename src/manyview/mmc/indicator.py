@@ -45,11 +45,11 @@ class Indicator(ABC):
 
     @abstractmethod
     def update(
-        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float
+        self, engine: Engine, factors: Factors, moments: Moments, *, confidence: float
     ) -> Moments:
         """Update F in the blocks and return the new moments, or `moments` if F did not change.
 
-        `trust`, from 0 to 1, is the confidence in the current labels. It damps the discrete update;
+        `confidence`, from 0 to 1, is that in the current labels. It damps the discrete update;
         the orthogonal one ignores it.
         """
 
@@ -110,7 +110,7 @@ class DiscreteIndicator(Indicator):
     few_movers: float = 1 / 32
 
     def update(
-        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float
+        self, engine: Engine, factors: Factors, moments: Moments, *, confidence: float
     ) -> Moments:
         """Move samples while ``sum_k S_k / sqrt(size_k)`` rises, without emptying a cluster.
 
@@ -121,7 +121,7 @@ class DiscreteIndicator(Indicator):
         """
         if moments.squared_prediction(factors.clusters) < LEAST_EXPLAINED * len(factors.clusters):
             return moments  # the prediction of a zero model is rounding
-        damping = trust * _damping(factors, moments)
+        damping = confidence * _damping(factors, moments)
         sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, damping))
         moved, most = False, 0
         for _ in range(self.max_rounds):
@@ -153,7 +153,7 @@ class DiscreteIndicator(Indicator):
 
 
 def _damping(factors: Factors, moments: Moments) -> float:
-    """Return ``h = u (1 - u)^2``, the weight of the current labels beside the prediction.
+    """Return ``h = u (1 - u)^2``, the weight of the current labels relative to the prediction.
 
     ``u = |B A' - F|^2 / (K - 1)``, at most 1, is the unexplained part of the indicator. (A model
     that knows only the cluster sizes has the misfit K - 1.) So h is 0 if the model explains all or
@@ -296,7 +296,7 @@ class OrthogonalIndicator(Indicator):
             engine.scatter(State.INDICATOR, given.astype(engine.dtype))
 
     def update(
-        self, engine: Engine, factors: Factors, moments: Moments, *, trust: float
+        self, engine: Engine, factors: Factors, moments: Moments, *, confidence: float
     ) -> Moments:
         """Set ``F = U V'`` of the thin SVD of the prediction, through its K x K Gram matrix."""
         clusters = factors.clusters.astype(np.float64)

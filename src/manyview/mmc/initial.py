@@ -25,23 +25,23 @@ from manyview.graph.spectral import spectral_labels
 from manyview.linalg.partition import Labels, cluster_rows, without_empty
 from manyview.linalg.solvers import inverse_square_root
 from manyview.mmc.objective import Factors, Moments, project_all
-from manyview.mmc.solver import Fitted, Problem, begin, factor_steps, sweep
+from manyview.mmc.solver import Fitted, Problem, begin, factor_steps, one_iteration
 from manyview.views.checks import position
 
 __all__ = [
-    "STARTS",
+    "INITS",
     "Given",
     "InitialSettings",
-    "Start",
+    "LabelInitialisation",
+    "initial_factors",
     "kmeans_labels",
     "random_labels",
-    "start_factors",
 ]
 
 
 @dataclass(frozen=True)
 class InitialSettings:
-    """Tuning constants of the initialisation beside those of the affinity graph."""
+    """Tuning constants of the initialisation, except those of the affinity graph."""
 
     noise: float = 0.3
     """Unexplained variance of the embedding from which the graph shows no clusters; noise alone
@@ -63,10 +63,10 @@ class InitialSettings:
 
 
 @dataclass(frozen=True)
-class Start:
+class LabelInitialisation:
     """Initialisation of fits: how labels are found, and the shape of the factors.
 
-    `init` is one of ``STARTS``, or what the caller gave. `complete` says whether all samples have
+    `init` is one of ``INITS``, or what the caller gave. `complete` says whether all samples have
     all views.
     """
 
@@ -111,7 +111,7 @@ class Start:
         # k-means would cluster samples by their missing views
         if confidence == 0.0 and self.complete and number == 0:
             self._take_kmeans_if_better(engine, problem, rng)
-        return self._from_labels(engine, problem, rng, trust=confidence)
+        return self._from_labels(engine, problem, rng, confidence=confidence)
 
     def _take_kmeans_if_better(
         self, engine: Engine, problem: Problem, rng: np.random.Generator
@@ -123,22 +123,24 @@ class Start:
         outliers into clusters of their own is left out, as any model fits those.
         """
 
-        def reached() -> float:
+        def objective_after() -> float:
             fitted = self._from_labels(engine, problem, rng)
-            factors, moments, _ = sweep(engine, problem, fitted.factors, fitted.moments, trust=0.0)
+            factors, moments, _ = one_iteration(
+                engine, problem, fitted.factors, fitted.moments, confidence=0.0
+            )
             value = problem.value(*factor_steps(engine, problem, factors, moments))
             engine.unrestrict()
             return value
 
         settings = self.settings
         of_graph, sizes = engine.snapshot(State.LABELS), cluster_sizes(engine, self.n_clusters)
-        by_graph = reached()
+        by_graph = objective_after()
         iterations = settings.takeover_iterations
         kmeans_labels(engine, self.n_clusters, rng, max_iter=iterations, settings=settings)
         of_kmeans = engine.snapshot(State.LABELS)
         smallest = cluster_sizes(engine, self.n_clusters).min()
         outliers = smallest < settings.smallest_part * sizes.min()
-        better = not outliers and reached() < (1.0 - settings.lower_by) * by_graph
+        better = not outliers and objective_after() < (1.0 - settings.lower_by) * by_graph
         engine.restore(of_kmeans if better else of_graph)
 
     def _from_labels(
@@ -148,14 +150,14 @@ class Start:
         rng: np.random.Generator,
         *,
         given: Matrix | None = None,
-        trust: float = 0.0,
+        confidence: float = 0.0,
     ) -> Fitted:
         problem.indicator.start(engine, self.n_clusters, given)
         seed = int(rng.integers(2**31 - 1))
-        factors, moments = start_factors(
+        factors, moments = initial_factors(
             engine, self.n_clusters, self.rank, seed, order=self.order, settings=self.settings
         )
-        return begin(engine, problem, factors, moments, trust=trust)
+        return begin(engine, problem, factors, moments, confidence=confidence)
 
 
 def random_labels(engine: Engine, n_clusters: int, rng: np.random.Generator) -> None:
@@ -169,7 +171,7 @@ def kmeans_labels(
     rng: np.random.Generator,
     *,
     max_iter: int = DEFAULTS.kmeans_max_iter,
-    settings: InitialSettings = Start.settings,
+    settings: InitialSettings = LabelInitialisation.settings,
 ) -> None:
     """Put the clusters of k-means on the concatenated scaled views into the blocks.
 
@@ -250,7 +252,7 @@ def _centres_in_leading_directions(rows: Any, n_clusters: int, rng: np.random.Ge
 
 
 _BY_LABELS = {"kmeans": kmeans_labels, "random": random_labels}
-STARTS = frozenset({"graph", *_BY_LABELS})
+INITS = frozenset({"graph", *_BY_LABELS})
 """Names of initialisations."""
 
 
@@ -321,14 +323,14 @@ def _as_numbers(array: Any, n_clusters: int) -> Labels:
     return labels.astype(np.intp)
 
 
-def start_factors(
+def initial_factors(
     engine: Engine,
     n_clusters: int,
     rank: int,
     seed: int,
     *,
     order: int | None = None,
-    settings: InitialSettings = Start.settings,
+    settings: InitialSettings = LabelInitialisation.settings,
 ) -> tuple[Factors, Moments]:
     """Return factors that fit the indicator in the blocks roughly, and set the projections.
 

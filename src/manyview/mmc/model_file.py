@@ -131,7 +131,7 @@ def read_model(path: str | os.PathLike[str]) -> MMC:
             model = _model(header, arrays)
             _check_consistent(model, arrays)
         except Exception as error:
-            raise ValueError(f"its parts are not those of a model ({error})") from error
+            raise ValueError(f"its content is not that of a model ({error})") from error
     except ValueError as error:
         raise ValueError(f"model {str(path)!r} cannot be used: {error}") from error
     return model

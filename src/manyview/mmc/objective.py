@@ -235,7 +235,7 @@ def _project_all_kernel(block: Block, factors: list[Folded]) -> Update:
 
 
 def project_kernel(block: Block, v: int, factor: Folded) -> Update:
-    """Compute S_v of one view anew, and return the moments."""
+    """Recompute S_v of one view, and return the moments."""
     projections = list(block.state[State.PROJECTIONS])
     projections[v] = block.views[v].project(factor)
     state = {State.PROJECTIONS: projections, State.OTHER_PROJECTIONS: None}

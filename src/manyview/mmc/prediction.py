@@ -109,7 +109,7 @@ def _predict_kernel(
 
 
 def _with_mean_where_missing(view: RowView, projection: Array, mean: Array) -> Array:
-    missing = view.lacking
+    missing = view.missing
     if missing is None:
         return projection
     return namespace(projection).where(missing[:, None], mean, projection)

@@ -43,8 +43,8 @@ __all__ = [
     "best_of",
     "carry_on",
     "factor_steps",
+    "one_iteration",
     "refit",
-    "sweep",
 ]
 
 
@@ -81,7 +81,7 @@ class Fitted:
     moments: Moments
     objective: list[float] = field(default_factory=list)  # J after every iteration
     settled: int = 0  # number of the last iterations that left the indicator unchanged
-    trust: float = 0.0  # confidence in the initial labels, 0 to 1; damps the indicator update
+    confidence: float = 0.0  # in the initial labels, 0 to 1; damps the indicator update
     converged: bool = False
     interrupted: bool = False
 
@@ -112,10 +112,10 @@ _STATE = (
 
 
 def begin(
-    engine: Engine, problem: Problem, factors: Factors, moments: Moments, *, trust: float = 0.0
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments, *, confidence: float = 0.0
 ) -> Fitted:
     """Return a fit before its first iteration, with balanced factors."""
-    return Fitted(*balanced(engine, problem, factors, moments), trust=trust)
+    return Fitted(*balanced(engine, problem, factors, moments), confidence=confidence)
 
 
 def carry_on(
@@ -141,8 +141,8 @@ def carry_on(
     complete = engine.snapshot(*_STATE)
     try:
         while len(fitted.objective) < problem.max_iter and not fitted.converged:
-            factors, moments, change = sweep(
-                engine, problem, fitted.factors, fitted.moments, trust=fitted.trust
+            factors, moments, change = one_iteration(
+                engine, problem, fitted.factors, fitted.moments, confidence=fitted.confidence
             )
             value = problem.value(factors, moments)
             if value <= previous:
@@ -160,7 +160,7 @@ def carry_on(
                 or fitted.settled == problem.patience
             )
             if keep(fitted):
-                # A fit that resumes from the checkpoint projects anew, which rounds differently.
+                # A fit that resumes from the checkpoint projects again, which rounds differently.
                 # Both must take the same path.
                 fitted.moments = project_all(engine, fitted.factors.views)
             previous = value
@@ -172,16 +172,16 @@ def carry_on(
     return fitted
 
 
-def sweep(
-    engine: Engine, problem: Problem, factors: Factors, moments: Moments, *, trust: float
+def one_iteration(
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments, *, confidence: float
 ) -> tuple[Factors, Moments, float]:
-    """Make one iteration: factors, then indicator.
+    """Run one iteration: factors, then indicator.
 
     Returns factors and moments, and the part of the indicator that changed.
     """
     factors, moments = factor_steps(engine, problem, factors, moments)
     engine.update(_remember_kernel)
-    renewed = problem.indicator.update(engine, factors, moments, trust=trust)
+    renewed = problem.indicator.update(engine, factors, moments, confidence=confidence)
     if renewed is moments:
         engine.forget(State.PREVIOUS_INDICATOR)
         return factors, moments, 0.0

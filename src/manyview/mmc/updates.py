@@ -39,7 +39,7 @@ def updated_view_factor(
     Conjugate gradients start from the current W_v, so every step lowers the objective. Rows at zero
     stay at zero, and so do columns whose features are all zero.
 
-    `value` is the current objective. At most `steps` steps are made, each a pass over the view.
+    `value` is the current objective. At most `steps` steps are taken, each a pass over the view.
     They end early after a step that gained little compared with the others and with the remaining
     objective, or less than the part `negligible` of the remaining objective.
     """

@@ -290,8 +290,8 @@ def _intervals(differences: Sequence[Difference]) -> dict[str, Interval]:
     methods = dict.fromkeys(each.method for each in differences)
     if len(methods) > 1 or len({each.other for each in differences}) < len(differences):
         raise ValueError(
-            f"differences has {len(differences)} of {', '.join(methods)}; expected those of one "
-            "method with each other once"
+            f"differences has {len(differences)} of {', '.join(methods)}; expected one method, "
+            "with one difference from each other method"
         )
     most = max(each.n_sets for each in differences)
     return {

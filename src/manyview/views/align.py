@@ -80,7 +80,7 @@ def align_to(
             views, names=names, n_features=n_features, feature_names=feature_names
         )
     if unknown := [name for name in views.names if name not in names]:
-        warn_user(f"the fit had no view named {listed(unknown)}; ignored")
+        warn_user(f"views that the fit did not have are ignored: {listed(unknown)}")
     arrays: list[Array] = []
     aligned_names: list[Names | None] = []
     present = np.ones((views.n_samples, len(names)), dtype=np.bool_)
@@ -128,14 +128,14 @@ def _feature_order(view: str, given: Names, known: Names) -> npt.NDArray[np.intp
     columns = {name: d for d, name in enumerate(given.tolist())}
     if absent := [name for name in known.tolist() if name not in columns]:
         raise ValueError(
-            f"view {view!r} lacks {len(absent)} of the {len(known)} features of the fit "
+            f"view {view!r} misses {len(absent)} of the {len(known)} features of the fit "
             f"({listed(absent, 3)})"
         )
     wanted = set(known.tolist())
     if unknown := [name for name in columns if name not in wanted]:
         warn_user(
-            f"view {view!r} has {len(unknown)} features that the fit did not have "
-            f"({listed(unknown, 3)}); ignored"
+            f"view {view!r}: {len(unknown)} features that the fit did not have are ignored "
+            f"({listed(unknown, 3)})"
         )
     return np.array([columns[name] for name in known.tolist()], dtype=np.intp)
 

@@ -123,12 +123,15 @@ def check_same_views(
     names = tuple(names)
     if len(views) != len(names):
         raise ValueError(
-            f"received {len(views)} view(s) ({listed(views.names)}); "
-            f"fit saw {len(names)} ({listed(names)})"
+            f"received {len(views)} view(s) ({listed(views.names)}); expected the {len(names)} of "
+            f"fit ({listed(names)}). Mark missing views with as_views(..., present=...)"
         )
     if views.named and views.names != names:
         if set(views.names) != set(names):
-            raise ValueError(f"received views named {listed(views.names)}; fit saw {listed(names)}")
+            raise ValueError(
+                f"received views named {listed(views.names)}; expected those of fit, "
+                f"{listed(names)}"
+            )
         order = [views.names.index(name) for name in names]
         views = replace(
             views,
@@ -141,14 +144,15 @@ def check_same_views(
     for v, name in enumerate(names):
         if views.n_features[v] != n_features[v]:
             raise ValueError(
-                f"view {name!r} has {views.n_features[v]} features; fit saw {n_features[v]}"
+                f"view {name!r} has {views.n_features[v]} features; "
+                f"expected {n_features[v]}, as in fit"
             )
         new, old = views.feature_names[v], feature_names[v]
         if new is not None and old is not None and not np.array_equal(new, old):
             d = int(np.flatnonzero(new != old)[0])
             raise ValueError(
-                f"view {name!r}: feature {d} is named {str(new[d])!r}, fit saw {str(old[d])!r}; "
-                "features must be in the order of fit (manyview.views.align_to sorts them)"
+                f"view {name!r}: feature {d} is named {str(new[d])!r}; expected {str(old[d])!r}, "
+                "as in fit: features must have the same order (manyview.views.align_to sorts them)"
             )
     return views
 
@@ -173,7 +177,7 @@ def check_finite(
     message = f"view {name!r} holds {shown}{where}; expected finite numbers"
     if np.isnan(value):
         message += (
-            ": impute or drop what is missing. If samples lack the whole view, pass "
+            ": impute or drop missing values. If samples miss the whole view, pass "
             "as_views(..., present=...)"
         )
     raise ValueError(message)

@@ -60,12 +60,12 @@ def as_views(
     present : array-like of bool of shape (n_samples, n_views), or dict, optional
         True where a sample has a view. The columns of a DataFrame name the views, and so do the
         keys of a dict with one array-like of shape (n_samples,) per view. The row of a sample in a
-        view that it lacks is ignored, and may hold NaN. Views that are missing already, in Views
+        missing view is ignored, and may hold NaN. Views that are missing already, in Views
         or a MuData object, stay missing.
     min_samples : int, default=1
         Smallest number of samples accepted.
     warn : bool, default=True
-        Whether to warn of views without effect and of features that number the samples.
+        Whether to warn about constant or absent views and about index columns.
 
     Returns
     -------
@@ -75,7 +75,8 @@ def as_views(
     Raises
     ------
     TypeError, ValueError
-        With the name of the view, what was received and what is expected.
+        If the views are invalid. The message names the view, the value received and what is
+        expected.
 
     Examples
     --------
@@ -244,7 +245,7 @@ def _numeric(name: str, item: Any) -> Array:
         raise TypeError(f"view {name!r} is {item!r}; expected a 2-D array of numbers")
     if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
         raise ValueError(
-            f"view {name!r} is a masked array; mark samples that lack the view with present="
+            f"view {name!r} has masked entries; if samples miss the whole view, pass present="
         )
     try:
         array = np.asarray(item)

@@ -33,7 +33,7 @@ def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]
         if not views.named:
             raise ValueError(
                 f"present has {shown}, and the views have no names; expected an array of shape "
-                f"(samples, views) = {(views.n_samples, len(views))}, or the views as a dict too"
+                f"(samples, views) = {(views.n_samples, len(views))}, or a dict of views"
             )
     if views.named and sorted(given) != sorted(views.names):
         raise ValueError(
@@ -124,6 +124,6 @@ def check_shared_samples(views: Views) -> None:
     named = [f"({listed([views.names[v] for v in members])})" for members in groups if members.size]
     if len(named) > 1:
         raise ValueError(
-            f"no sample has views of more than one of {', '.join(named)}, so their clusters cannot "
-            "be matched; expected samples in common, or a separate fit of each group"
+            f"no sample connects the groups of views {', '.join(named)}, so their clusters cannot "
+            "be matched; expected samples with views of several groups, or one fit per group"
         )
