@@ -114,11 +114,23 @@ def read_model(path: str | os.PathLike[str]) -> MMC:
 
     See Also
     --------
-    write_model : Write a model, with an example.
+    write_model : Write a model.
 
     Notes
     -----
     Nothing is unpickled, so a file cannot run code.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from tempfile import TemporaryDirectory
+    >>> from manyview import MMC, read_model, write_model
+    >>> from manyview.datasets import make_views
+    >>> views, _ = make_views(n_samples=60, n_clusters=2, random_state=0)
+    >>> with TemporaryDirectory() as folder:
+    ...     write_model(Path(folder) / "two.model", MMC(2, random_state=0).fit(views))
+    ...     read_model(Path(folder) / "two.model")
+    MMC(n_clusters=2, random_state=0)
     """
     path = Path(path)
     if not path.exists():
