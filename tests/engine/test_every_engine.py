@@ -260,5 +260,5 @@ class TestInput:
 @pytest.mark.parametrize("place", [place for place in PLACES if place != "local"])
 def test_views_of_one_call_are_in_one_place(place):
     views, _ = made()
-    with pytest.raises(TypeError, match="'view0'.*'view1'"):
+    with pytest.raises(TypeError, match=r"'view0'.*'view1'"):
         MMC(3).fit([views[0], PLACES[place](views[1])])
