@@ -14,6 +14,7 @@ from manyview.engine import engine_for
 from manyview.engine.arrays import namespace, to_numpy
 from manyview.graph.settings import GraphSettings
 from manyview.mmc.initial import InitialSettings, LabelInitialisation
+from manyview.mmc.leave_one_out import LeaveOneOutSettings, judge_labels
 
 from .places import PLACES, fetched
 
@@ -58,6 +59,7 @@ class TestAgreement:
             ("columns", "frobenius", "orthogonal"),
             (None, "l21", "orthogonal"),
             (None, "frobenius", "discrete"),
+            ("rows", "l21", "leave-one-out"),
         ],
     )
     def test_whatever_the_options(self, place, normalize, penalty, indicator):
@@ -79,6 +81,26 @@ class TestAgreement:
         monkeypatch.setattr(MMC, "_graph_settings", settings)
         views, _ = made(separation=3.0)
         assert_same(fitted(brought(views, place)), fitted(views))
+
+    @pytest.mark.parametrize("sparse", [False, True])
+    @pytest.mark.parametrize("n_samples", [10_000, 100], ids=["all", "a sample"])
+    def test_of_labels_judged_by_leave_one_out_predictions(self, place, n_samples, sparse):
+        views, truth = made(separation=3.0, sparse=(sparse, False))
+        settings = LeaveOneOutSettings(n_samples=n_samples, n_landmarks=60)
+        wrong = np.where(np.arange(150) % 3 == 0, 0, truth)
+
+        def judged(views):
+            engine = engine_for(as_views(views), normalize="rows")
+            with engine.running():
+                engine.scatter("labels", wrong)
+                rng = np.random.default_rng(0)
+                error = judge_labels(engine, 3, rng, settings=settings)
+                return fetched(engine.gather("labels")), error
+
+        (found, error), (expected, of_arrays) = judged(brought(views, place)), judged(views)
+        np.testing.assert_array_equal(found, expected)
+        assert error == pytest.approx(of_arrays)
+        assert adjusted_rand_score(truth, found) > adjusted_rand_score(truth, wrong)
 
     def test_of_landmarks(self, place, monkeypatch):
         settings = GraphSettings(exact_limit=50, n_landmarks=40)

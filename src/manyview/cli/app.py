@@ -136,7 +136,10 @@ def _print_version(wanted: bool) -> None:
 
 
 Penalty = StrEnum("Penalty", ["l21", "frobenius"])
-Indicator = StrEnum("Indicator", ["discrete", "orthogonal"])
+Indicator = StrEnum(
+    "Indicator",
+    {"discrete": "discrete", "leave_one_out": "leave-one-out", "orthogonal": "orthogonal"},
+)
 Init = StrEnum("Init", ["graph", "kmeans", "random"])
 Normalize = StrEnum("Normalize", ["rows", "columns", "none"])
 
@@ -251,7 +254,10 @@ def fit(
     ] = None,
     indicator: Annotated[
         Indicator,
-        _option("discrete: one cluster per sample; orthogonal: the relaxation of the paper."),
+        _option(
+            "discrete: one cluster per sample; leave-one-out: the same, as the other samples "
+            "predict it; orthogonal: the relaxation of the paper."
+        ),
     ] = Indicator.discrete,
     init: Annotated[Init, _option("Initialisation of the clusters.")] = Init.graph,
     n_init: Annotated[

@@ -35,6 +35,7 @@ from manyview.graph.settings import DEFAULTS, GraphSettings
 __all__ = [
     "Search",
     "find_nearest",
+    "graph_of_all_orders",
     "harmonic_weights",
     "landmark_search",
     "nearest_chunks",
@@ -70,6 +71,43 @@ def neighbour_graphs(
     engine.forget(State.NEIGHBOURS)
     graphs = [weighted_links(near[:, :count], harmonic_weights(count), n) for count in counts]
     return [sp.csr_array(graph + graph.T) for graph in graphs]
+
+
+def graph_of_all_orders(
+    engine: Engine,
+    n_clusters: int,
+    *,
+    order: int | None = None,
+    settings: GraphSettings = DEFAULTS,
+) -> Any:
+    """Return the graph of neighbours by single views and by their product, near and far.
+
+    The product of affinities is an AND: a view that says something else spoils it. Graphs of the
+    single views, added, are an OR. Their mean counts twice as much as the graph of the product.
+    Both have the neighbourhood sizes of the exact graph.
+    """
+    n, n_views = engine.n_samples, len(engine.scalings)
+    halves = [size * settings.cluster_part * n / n_clusters for size in settings.exact_sizes]
+    counts = [min(max(int(np.ceil(half)), settings.fewest_neighbours), n - 1) for half in halves]
+    search = landmark_search(
+        engine,
+        engine.take(np.arange(n)),
+        max(counts),
+        halfway_widths(engine),
+        order=order,
+        each_view=True,
+        settings=settings,
+    )
+    find_nearest(engine, search, itself=False)
+    near = engine.take_state(State.NEIGHBOURS, np.arange(n))
+    engine.forget(State.NEIGHBOURS)
+    total = sp.csr_array((n, n))
+    for number, of_order in enumerate(np.split(near, n_views + 1, axis=1)):
+        weight = 1.0 if number == 0 else 2.0 / n_views
+        for count in counts:
+            links = weighted_links(of_order[:, :count], weight * harmonic_weights(count), n)
+            total = total + links
+    return sp.csr_array(total + total.T)
 
 
 def weighted_links(near: npt.NDArray[np.integer[Any]], weights: Matrix, width: int) -> Any:
@@ -111,6 +149,7 @@ class Search(NamedTuple):
 
     ``sequence`` has the landmarks in random order; of equally near ones the first in it is taken,
     where the first in the data would favour some landmarks. ``chunk`` rows are compared at a time.
+    With ``each_view`` the nearest by each view alone follow those by the product of all views.
     """
 
     views: list[SearchedView]
@@ -119,6 +158,7 @@ class Search(NamedTuple):
     excess_weight: float
     sequence: Array
     chunk: int
+    each_view: bool = False
 
     @property
     def n_landmarks(self) -> int:
@@ -133,6 +173,7 @@ def landmark_search(
     widths: list[Matrix],
     *,
     order: int | None = None,
+    each_view: bool = False,
     settings: GraphSettings = DEFAULTS,
 ) -> Search:
     """Prepare the search for nearest landmarks, given the landmarks' rows of each view."""
@@ -146,8 +187,15 @@ def landmark_search(
     missing = map(_missing, landmarks)
     views = map(SearchedView, columns, widths, prepared, missing, bounds, weights)
     drawn = uniform_of_rows(np.arange(prepared[0].x.shape[0], dtype=np.uint64), seed=0)
-    excess_weight = settings.excess_weight
-    return Search(list(views), n_nearest, order, excess_weight, np.argsort(drawn), engine.chunk)
+    return Search(
+        list(views),
+        n_nearest,
+        order,
+        settings.excess_weight,
+        np.argsort(drawn),
+        engine.chunk,
+        each_view,
+    )
 
 
 def _missing(view: RowView) -> Array | None:
@@ -180,19 +228,27 @@ def nearest_chunks(block: Block, search: Search, *, itself: bool = True) -> Iter
     size = block.rows.stop - block.rows.start
     for begin in range(0, size, search.chunk):
         chunk = slice(begin, min(begin + search.chunk, size))
-        kernel = _affinities(block, chunk, search)
-        xp = namespace(kernel)
-        if not itself:
-            own = np.arange(block.rows.start + chunk.start, block.rows.start + chunk.stop)
-            others = placed_like(own[:, None] != np.arange(kernel.shape[1]), kernel)
-            kernel = xp.where(others, kernel, xp.full_like(kernel, -xp.inf))
-        places = largest(xp.take(kernel, search.sequence, axis=1), search.n_nearest)
-        near = xp.take(search.sequence, xp.reshape(places, (-1,)))
-        yield as_dtype_of(xp.reshape(near, places.shape), places)
+        found = [
+            _nearest_by(kernel, block.rows.start + begin, search, itself)
+            for kernel in _affinities(block, chunk, search)
+        ]
+        yield found[0] if len(found) == 1 else namespace(found[0]).concat(found, axis=1)
 
 
-def _affinities(block: Block, chunk: slice, search: Search) -> Array:
-    """Return the affinities of some rows of a block with all landmarks."""
+def _nearest_by(kernel: Array, begin: int, search: Search, itself: bool) -> Array:
+    """Return the nearest landmarks by an affinity of rows, which are numbered from `begin`."""
+    xp = namespace(kernel)
+    if not itself:
+        own = np.arange(begin, begin + kernel.shape[0])
+        others = placed_like(own[:, None] != np.arange(kernel.shape[1]), kernel)
+        kernel = xp.where(others, kernel, xp.full_like(kernel, -xp.inf))
+    places = largest(xp.take(kernel, search.sequence, axis=1), search.n_nearest)
+    near = xp.take(search.sequence, xp.reshape(places, (-1,)))
+    return as_dtype_of(xp.reshape(near, places.shape), places)
+
+
+def _affinities(block: Block, chunk: slice, search: Search) -> list[Array]:
+    """Return the affinities of some rows of a block with all landmarks: of all views, and each."""
     found = []
     for view, searched in zip(block.views, search.views, strict=True):
         scale = None if view.scale is None else view.scale[chunk]
@@ -201,4 +257,4 @@ def _affinities(block: Block, chunk: slice, search: Search) -> Array:
         cosine = cosines(rows, searched.landmarks, searched.missing)
         cosine = winsorised(cosine, searched.bound, search.excess_weight)
         found.append(cosine if searched.weight == 1.0 else searched.weight * cosine)
-    return product_kernel(found, search.order)
+    return [product_kernel(found, search.order), *(found if search.each_view else ())]

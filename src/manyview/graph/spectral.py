@@ -34,6 +34,7 @@ from manyview.graph.kmeans import cluster_state
 from manyview.graph.neighbours import (
     Search,
     find_nearest,
+    graph_of_all_orders,
     harmonic_weights,
     landmark_search,
     nearest_chunks,
@@ -44,9 +45,22 @@ from manyview.graph.neighbours import (
 from manyview.graph.select import Clusters, clearest_clusters, cut
 from manyview.graph.settings import DEFAULTS, GraphSettings
 from manyview.linalg.eigen import largest_eigenpairs
-from manyview.linalg.partition import clear_embedding, clear_weights, unit_rows
+from manyview.linalg.partition import (
+    Labels,
+    clear_embedding,
+    clear_weights,
+    cluster_rows,
+    unit_rows,
+)
 
-__all__ = ["choose_search", "exact_clusters", "landmark_clusters", "searches", "spectral_labels"]
+__all__ = [
+    "all_order_labels",
+    "choose_search",
+    "exact_clusters",
+    "landmark_clusters",
+    "searches",
+    "spectral_labels",
+]
 
 
 def spectral_labels(
@@ -116,6 +130,21 @@ def exact_clusters(
         settings=settings,
     )
     return clusters, graphs[clusters.number]
+
+
+def all_order_labels(
+    engine: Engine,
+    n_clusters: int,
+    rng: np.random.Generator,
+    *,
+    order: int | None = None,
+    settings: GraphSettings = DEFAULTS,
+) -> Labels:
+    """Return the clusters of the exact graph of all orders: single views and their product."""
+    graph = graph_of_all_orders(engine, n_clusters, order=order, settings=settings)
+    n_init = int(np.clip(300 // n_clusters, *settings.embedding_restarts))
+    rows = clear_embedding(graph, n_clusters, rng=rng)
+    return cluster_rows(rows, n_clusters, rng, n_init=n_init)[0]
 
 
 def landmark_clusters(

@@ -36,6 +36,8 @@ __all__ = ["DiscreteIndicator", "Indicator", "LargestGain", "OrthogonalIndicator
 class Indicator(ABC):
     """The form of F: how it is initialised, updated in every iteration, and read."""
 
+    follows_model = True  # whether iterations move labels to what the factors predict
+
     def start(self, engine: Engine, n_clusters: int, given: Matrix | None = None) -> None:
         """Initialise F in the blocks from their labels.
 
@@ -280,6 +282,30 @@ def _trial_kernel(block: Block, least_gain: float, sample: int | None) -> Update
 
 def _accept_kernel(block: Block) -> Update:
     return {State.LABELS: block.state[State.TRIAL]}, ()
+
+
+# The indicator judged by leave-one-out predictions
+
+
+class LeaveOneOutIndicator(Indicator):
+    """One cluster per sample, found before the factors are fitted to it.
+
+    The labels are those of :mod:`manyview.mmc.leave_one_out`.
+    """
+
+    follows_model = False
+
+    def update(
+        self, engine: Engine, factors: Factors, moments: Moments, *, confidence: float
+    ) -> Moments:
+        """Keep F: the factors are fitted to it."""
+        return moments
+
+    def read(
+        self, engine: Engine, factors: Factors, moments: Moments, rng: np.random.Generator
+    ) -> Readout:
+        """Keep the labels; out-of-sample labels follow the largest prediction."""
+        return LargestReadout()
 
 
 # The orthogonal indicator

@@ -21,9 +21,10 @@ from manyview.engine import Block, Engine, RowView, Scaling, State, Sums, Update
 from manyview.engine.arrays import Array, namespace, placed_like, times, to_numpy, uniform_of_rows
 from manyview.graph.kmeans import assigned, cluster_sizes, lloyd
 from manyview.graph.settings import DEFAULTS, GraphSettings
-from manyview.graph.spectral import spectral_labels
+from manyview.graph.spectral import all_order_labels, spectral_labels
 from manyview.linalg.partition import Labels, cluster_rows, without_empty
 from manyview.linalg.solvers import inverse_square_root
+from manyview.mmc.leave_one_out import judge_labels
 from manyview.mmc.objective import Factors, Moments, project_all
 from manyview.mmc.solver import Fitted, Problem, begin, factor_steps, one_iteration
 from manyview.views.checks import position
@@ -95,9 +96,13 @@ class LabelInitialisation:
         """
         if isinstance(self.init, Given):
             engine.scatter(State.LABELS, self.init.labels)
+            if not problem.indicator.follows_model:
+                self._judge_labels(engine, rng)
             return self._from_labels(engine, problem, rng, given=self.init.indicator)
         if self.init != "graph":
             _BY_LABELS[self.init](engine, self.n_clusters, rng)
+            if not problem.indicator.follows_model:
+                self._judge_labels(engine, rng)
             return self._from_labels(engine, problem, rng)
         unexplained = spectral_labels(
             engine,
@@ -108,10 +113,30 @@ class LabelInitialisation:
             settings=self.graph_settings,
         )
         confidence = max(0.0, 1.0 - (unexplained / self.settings.noise) ** 2)
-        # k-means would cluster samples by their missing views
-        if confidence == 0.0 and self.complete and number == 0:
+        if not problem.indicator.follows_model:
+            self._judge_labels(engine, rng, others=number == 0)
+        elif confidence == 0.0 and self.complete and number == 0:
+            # k-means would cluster samples by their missing views
             self._take_kmeans_if_better(engine, problem, rng)
         return self._from_labels(engine, problem, rng, confidence=confidence)
+
+    def _judge_labels(
+        self, engine: Engine, rng: np.random.Generator, *, others: bool = False
+    ) -> None:
+        """Revise the labels in the blocks by leave-one-out predictions.
+
+        With `others`, the clusters of the graph of all orders compete with them, where all samples
+        are compared with each other.
+        """
+        found = []
+        exact = engine.n_samples <= self.graph_settings.exact_limit
+        if others and exact and len(engine.scalings) > 1:
+            found.append(
+                all_order_labels(
+                    engine, self.n_clusters, rng, order=self.order, settings=self.graph_settings
+                )
+            )
+        judge_labels(engine, self.n_clusters, rng, order=self.order, others=found)
 
     def _take_kmeans_if_better(
         self, engine: Engine, problem: Problem, rng: np.random.Generator
