@@ -105,8 +105,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         self._check_kind(checked)
         check_shared_samples(checked)
         warn_of_few_distinct(self.n_clusters, checked)
-        if getattr(self, "normalize", None) == "rows":
-            warn_of_single_features(checked)
+        warn_of_single_features(checked, getattr(self, "normalize", None))
         return checked
 
     def _setup_predict(self, views: Any) -> Views:

@@ -135,17 +135,23 @@ class Form(NamedTuple):
 
 
 def as_json(value: Any) -> Any:
-    """Return a number of any type or a string as JSON can store it, None for anything else.
+    """Return numbers of any type, strings, and lists and dicts of them as JSON can store them.
+
+    Anything else becomes None.
 
     Examples
     --------
-    >>> as_json(np.float32(0.5)), as_json(np.int64(3)), as_json(True), as_json([1, 2])
-    (0.5, 3, True, None)
+    >>> as_json(np.float32(0.5)), as_json(np.int64(3)), as_json((True, "a")), as_json({1, 2})
+    (0.5, 3, [True, 'a'], None)
     """
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, bool | str):
         return value
+    if isinstance(value, list | tuple):
+        return [as_json(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): as_json(item) for key, item in value.items()}
     if isinstance(value, Integral):
         return int(value)
     return float(value) if isinstance(value, Real) else None

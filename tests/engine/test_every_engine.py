@@ -60,6 +60,8 @@ class TestAgreement:
             (None, "l21", "orthogonal"),
             (None, "frobenius", "discrete"),
             ("rows", "l21", "leave-one-out"),
+            (["rows", "columns"], "l21", "discrete"),
+            ([None, "rows"], "frobenius", "discrete"),
         ],
     )
     def test_whatever_the_options(self, place, normalize, penalty, indicator):

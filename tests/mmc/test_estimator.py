@@ -71,6 +71,20 @@ class TestResult:
         model = fitted(views, indicator=indicator, normalize=normalize)
         np.testing.assert_array_equal(model.predict(views), model.labels_)
 
+    @pytest.mark.parametrize(
+        "normalize", [["rows", "columns"], ("rows", "columns"), {"clinic": "columns"}]
+    )
+    def test_each_view_can_have_its_own_scaling(self, normalize):
+        (words, clinic), _ = blobs()
+        views = {"words": words, "clinic": 100.0 + clinic}
+        model = fitted(views, normalize=normalize)
+        assert model.normalize_ == {"words": "rows", "clinic": "columns"}
+        standardised = (clinic - clinic.mean(axis=0)) / clinic.std(axis=0)
+        unit = words / np.linalg.norm(words, axis=1, keepdims=True)
+        by_hand = fitted([unit, standardised], normalize=None)
+        np.testing.assert_array_equal(model.labels_, by_hand.labels_)
+        np.testing.assert_array_equal(model.predict(views), by_hand.predict([unit, standardised]))
+
     @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
     @pytest.mark.parametrize("normalize", ["rows", "columns", None])
     def test_out_of_sample_prediction(self, indicator, normalize):

@@ -141,7 +141,6 @@ Indicator = StrEnum(
     {"discrete": "discrete", "leave_one_out": "leave-one-out", "orthogonal": "orthogonal"},
 )
 Init = StrEnum("Init", ["graph", "kmeans", "random"])
-Normalize = StrEnum("Normalize", ["rows", "columns", "none"])
 
 Data = Annotated[
     str,
@@ -271,12 +270,15 @@ def fit(
         int, _option("Stop after N iterations that change few labels; 0 for never.", "N", least=0)
     ] = 3,
     normalize: Annotated[
-        Normalize,
+        list[str] | None,
         _option(
             "Scaling of the views. rows: samples to unit length, for counts and pixels; columns: "
-            "features to unit variance, for measurements in different units; none: no scaling."
+            "features to unit variance, for measurements in different units; none: no scaling. "
+            "VIEW=columns, which can be repeated, is for one view.",
+            "[VIEW=]rows|columns|none",
+            default="rows",
         ),
-    ] = Normalize.rows,
+    ] = None,
     seed: Annotated[int, _option("Seed of the random numbers.", "N", least=0, most=2**32 - 1)] = 0,
     n_jobs: Annotated[
         int | None,
@@ -314,7 +316,7 @@ def fit(
         max_iter=max_iter,
         tol=tol,
         patience=patience or None,
-        normalize=None if normalize is Normalize.none else normalize.value,
+        normalize=_scaling(normalize or []),
         random_state=seed,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
@@ -462,6 +464,22 @@ def paper(
         growth_limits=growth_limits,
         quiet=quiet,
     )
+
+
+def _scaling(values: list[str]) -> str | dict[str, str | None] | None:
+    """Return the scaling of all views, or of each one by its name."""
+    found: dict[str, str | None] = {}
+    for value in values:
+        view, equals, scaling = value.rpartition("=")
+        if scaling not in ("rows", "columns", "none") or (not equals and len(values) > 1):
+            raise typer.BadParameter(
+                f"{value!r}; expected rows, columns or none, or VIEW=rows and so on for each view",
+                param_hint="--normalize",
+            )
+        if not equals:
+            return None if scaling == "none" else scaling
+        found[view] = None if scaling == "none" else scaling
+    return found or "rows"
 
 
 def _split(names: str) -> list[str]:

@@ -29,7 +29,7 @@ from manyview.engine.arrays import (
 )
 from manyview.engine.block import Block, RowView, Sums, Update, add_sums
 from manyview.engine.scaling import Scaling
-from manyview.views import Views
+from manyview.views import Normalize, Views, normalize_by_view
 from manyview.views.checks import ROUNDING_OF_MEAN
 
 __all__ = ["Engine", "engine_for"]
@@ -41,7 +41,7 @@ T = TypeVar("T")
 def engine_for(
     views: Views,
     *,
-    normalize: str | None,
+    normalize: Normalize,
     n_threads: int = 1,
     scalings: list[Scaling] | None = None,
 ) -> Engine:
@@ -51,7 +51,7 @@ def engine_for(
     ----------
     views : Views
         Checked views: NumPy and SciPy arrays, torch tensors, or Dask arrays.
-    normalize : {"rows", "columns"} or None
+    normalize : {"rows", "columns"} or None, or one of them for each view
         Unit rows, standardised columns, or neither.
     n_threads : int
         Threads over blocks in this process.
@@ -62,7 +62,8 @@ def engine_for(
     -------
     Engine
     """
-    options: dict[str, Any] = {"normalize": normalize, "scalings": scalings}
+    by_view = normalize_by_view(normalize, views)
+    options: dict[str, Any] = {"normalize": by_view, "scalings": scalings}
     if views.place == "torch":
         from manyview.engine.torch import TorchEngine
 
@@ -190,11 +191,12 @@ class Engine(ABC):
         mean = to_numpy(scaling.unfold(pulled))[:, 0] / self.n_samples
         return mean, np.append(squares / self.n_samples, 1.0)
 
-    def _found_scalings(self, widths: list[int], normalize: str | None) -> list[Scaling]:
+    def _found_scalings(self, widths: list[int], normalize: list[str | None]) -> list[Scaling]:
         """Return the column scaling of each view that the samples imply."""
-        if normalize == "columns":
-            return [self.standardising(v) for v in range(len(widths))]
-        return [Scaling(width) for width in widths]
+        return [
+            self.standardising(v) if normalize[v] == "columns" else Scaling(width)
+            for v, width in enumerate(widths)
+        ]
 
     def standardising(self, v: int) -> Scaling:
         """Return the scaling that gives the columns of view `v` mean 0 and variance 1."""

@@ -40,7 +40,7 @@ from manyview.engine.dask_tasks import (
     taken_state,
 )
 from manyview.engine.scaling import Scaling
-from manyview.views import Views
+from manyview.views import Normalize, Views, normalize_by_view
 
 __all__ = ["DaskEngine"]
 
@@ -73,7 +73,7 @@ class DaskEngine(Engine):
     ----------
     views : Views
         Checked views: Dask arrays with known chunks, of NumPy or SciPy CSR arrays.
-    normalize : {"rows", "columns"} or None
+    normalize : {"rows", "columns"} or None, or one of them for each view
         Unit rows, standardised columns, or neither.
     scalings : list of Scaling, optional
         Column scalings of an earlier fit, for out-of-sample prediction.
@@ -88,7 +88,7 @@ class DaskEngine(Engine):
         self,
         views: Views,
         *,
-        normalize: str | None,
+        normalize: Normalize,
         scalings: list[Scaling] | None = None,
     ) -> None:
         self.dtype = views.dtype
@@ -101,10 +101,11 @@ class DaskEngine(Engine):
         self._sources_now = list(self._raw)
         self._stored: dict[int, npt.NDArray[np.int64]] = {}
         self._state: dict[str, _Held | None] = {}
-        self._scales = [self._row_scales(v, normalize, views.present) for v in range(len(views))]
+        by_view = normalize_by_view(normalize, views)
+        self._scales = [self._row_scales(v, n, views.present) for v, n in enumerate(by_view)]
         first = np.arange(min(N_TRIAL, self._parts[0].stop))
         self._pending = Pending(slice(0, first.size), self.take(first))
-        self.scalings = scalings or self._found_scalings(views.n_features, normalize)
+        self.scalings = scalings or self._found_scalings(views.n_features, by_view)
 
     @contextmanager
     def running(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ from manyview.engine.base import Engine
 from manyview.engine.block import Block, RowView, Sums, Update, add_sums, row_scale, rows_of
 from manyview.engine.scaling import Scaling
 from manyview.linalg.threads import limited_threads
-from manyview.views import Views
+from manyview.views import Normalize, Views, normalize_by_view
 
 __all__ = ["LocalEngine"]
 
@@ -34,7 +34,7 @@ class LocalEngine(Engine):
     ----------
     views : Views
         Checked views; their arrays are referred to, not copied.
-    normalize : {"rows", "columns"} or None
+    normalize : {"rows", "columns"} or None, or one of them for each view
         Unit rows, standardised columns, or neither.
     n_threads : int
         Threads over blocks. With one thread or one block, products use the threads of BLAS.
@@ -63,10 +63,11 @@ class LocalEngine(Engine):
         self,
         views: Views,
         *,
-        normalize: str | None,
+        normalize: Normalize,
         n_threads: int = 1,
         scalings: list[Scaling] | None = None,
     ) -> None:
+        by_view = normalize_by_view(normalize, views)
         self.dtype = views.dtype
         self.n_samples = views.n_samples
         self._n_threads = n_threads
@@ -80,7 +81,7 @@ class LocalEngine(Engine):
             rows = []
             for v, view in enumerate(block.views):
                 present = None if views.present is None else views.present[block.rows, v]
-                scale = row_scale(view.x, normalize, present, self.dtype)
+                scale = row_scale(view.x, by_view[v], present, self.dtype)
                 rows.append(RowView(view.x, scale))
             return rows
 
@@ -88,7 +89,7 @@ class LocalEngine(Engine):
             self._whole = list(self._map(scaled, self.blocks))
             for block, rows in zip(self.blocks, self._whole, strict=True):
                 block.views = list(rows)
-            self.scalings = scalings or self._found_scalings(views.n_features, normalize)
+            self.scalings = scalings or self._found_scalings(views.n_features, by_view)
 
     def _row_slices(self) -> list[slice]:
         """Return the rows of each block: blocks of nearly equal size that threads can share."""

@@ -20,7 +20,7 @@ from manyview.engine.block import Block, RowView, split_by_block
 from manyview.engine.local import LocalEngine
 from manyview.engine.scaling import Folded, Pulled, Scaling
 from manyview.linalg.threads import blas_threads, limited_threads
-from manyview.views import Views
+from manyview.views import Normalize, Views, normalize_by_view
 
 __all__ = ["SparseRows", "TorchEngine"]
 
@@ -49,7 +49,7 @@ class TorchEngine(LocalEngine):
     ----------
     views : Views
         Checked views of tensors; dense ones are referred to, not copied.
-    normalize : {"rows", "columns"} or None
+    normalize : {"rows", "columns"} or None, or one of them for each view
         Unit rows, standardised columns, or neither.
     scalings : list of Scaling, optional
         Column scalings of an earlier fit, for out-of-sample prediction.
@@ -72,7 +72,7 @@ class TorchEngine(LocalEngine):
         self,
         views: Views,
         *,
-        normalize: str | None,
+        normalize: Normalize,
         scalings: list[Scaling] | None = None,
     ) -> None:
         self.dtype = views.dtype
@@ -90,16 +90,17 @@ class TorchEngine(LocalEngine):
             SparseRows.of(array, wanted) if array.layout == torch.sparse_csr else array
             for array in views.arrays
         ]
+        by_view = normalize_by_view(normalize, views)
         self.blocks, self._whole = [], []
         for rows in self._row_slices():
             scaled: list[RowView] = []
             for v, array in enumerate(self._arrays):
                 present = None if views.present is None else views.present[rows, v]
                 x = array[rows]
-                scaled.append(TensorRows(x, self._row_scale(x, normalize, present)))
+                scaled.append(TensorRows(x, self._row_scale(x, by_view[v], present)))
             self._whole.append(scaled)
             self.blocks.append(Block(rows, list(scaled)))
-        scalings = scalings or self._found_scalings(views.n_features, normalize)
+        scalings = scalings or self._found_scalings(views.n_features, by_view)
         # copies, because a scaling keeps what it has moved to a device
         self.scalings = [scaling.restrict(None) for scaling in scalings]
 

@@ -13,7 +13,7 @@ from manyview.base import MultiViewClusterer
 from manyview.engine import State, blas_threads, engine_for
 from manyview.graph.settings import GraphSettings
 from manyview.graph.spectral import exact_clusters, landmark_clusters
-from manyview.views import check_scale
+from manyview.views import Normalize, check_scale, normalize_by_view
 
 __all__ = ["MultiViewSpectral"]
 
@@ -42,9 +42,10 @@ class MultiViewSpectral(MultiViewClusterer):
         its nearest landmarks, so that time and memory grow linearly with the number of samples. By
         default up to 4,000 samples are compared with each other, and more samples with 1,000
         landmarks, or 20 per cluster if that is more, up to 4,000.
-    normalize : {"rows", "columns"} or None, default="rows"
-        Scale the samples of each view to unit length, standardise its features, or neither. The
-        data are not copied for it.
+    normalize : {"rows", "columns"} or None, or list or dict of them, default="rows"
+        Scale the samples of each view to unit length, standardise its features, or neither. A list
+        has an entry for each view; a dict has them by the name of the view, and views that it does
+        not name have ``"rows"``. The data are not copied for it.
     random_state : int, RandomState instance or None, default=None
         Seed of the landmarks, of the eigensolver and of k-means.
     n_jobs : int, optional
@@ -97,7 +98,7 @@ class MultiViewSpectral(MultiViewClusterer):
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "neighbourhood": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "landmarks": [Interval(Integral, 1, None, closed="left"), None],
-        "normalize": [StrOptions({"rows", "columns"}), None],
+        "normalize": [StrOptions({"rows", "columns"}), list, tuple, dict, None],
         "random_state": ["random_state"],
         "n_jobs": [
             Interval(Integral, None, -1, closed="right"),
@@ -113,7 +114,7 @@ class MultiViewSpectral(MultiViewClusterer):
         *,
         neighbourhood: float | str | None = "auto",
         landmarks: int | None = None,
-        normalize: str | None = "rows",
+        normalize: Normalize = "rows",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -142,10 +143,11 @@ class MultiViewSpectral(MultiViewClusterer):
             The fitted estimator.
         """
         checked = self._setup_fit(views)
-        check_scale(checked, self.normalize)
+        by_view = normalize_by_view(self.normalize, checked)
+        check_scale(checked, by_view)
         settings, rng = self._settings(), self._generator()
         threads = blas_threads() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
-        engine = engine_for(checked, normalize=self.normalize, n_threads=threads)
+        engine = engine_for(checked, normalize=by_view, n_threads=threads)
         affinity = None
         with engine.running(), self._progress(1, "unexplained variance") as show:
             if engine.n_samples <= settings.exact_limit:

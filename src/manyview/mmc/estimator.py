@@ -38,7 +38,7 @@ from manyview.mmc.initial import INITS, Given, LabelInitialisation
 from manyview.mmc.objective import checked_rank, default_gamma, penalty_named
 from manyview.mmc.prediction import Predictor
 from manyview.mmc.solver import Candidate, Problem, best_of
-from manyview.views import Views, check_scale
+from manyview.views import Normalize, Views, check_scale, normalize_by_view
 
 __all__ = ["MMC"]
 
@@ -108,10 +108,11 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Early stopping: stop when this number of consecutive iterations each left 97 % of the
         indicator unchanged. Further iterations drop more features and overfit the training
         samples. None iterates until the objective converges.
-    normalize : {"rows", "columns"} or None, default="rows"
+    normalize : {"rows", "columns"} or None, or list or dict of them, default="rows"
         Scale the samples of each view to unit length, or standardise its features. With None the
         views are used as they are, and rows should have a length of about 1, the size of the
-        appended constant. The data are not copied.
+        appended constant. A list has an entry for each view; a dict has them by the name of the
+        view, and views that it does not name have ``"rows"``. The data are not copied.
     random_state : int, RandomState instance or None, default=None
         Seed of the initialisation.
     n_jobs : int, optional
@@ -140,6 +141,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Cluster factor A.
     gamma_ : float
         Weight of the penalty.
+    normalize_ : dict of str to {"rows", "columns"} or None
+        Scaling of each view, by its name.
     objective_ : ndarray of shape (n_iter_,)
         J after every iteration.
     n_iter_ : int
@@ -197,7 +200,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         "max_iter": [_POSITIVE],
         "tol": [Interval(Real, 0, None, closed="left")],
         "patience": [_POSITIVE, None],
-        "normalize": [StrOptions({"rows", "columns"}), None],
+        "normalize": [StrOptions({"rows", "columns"}), list, tuple, dict, None],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), _POSITIVE, None],
         "verbose": ["verbose"],
@@ -219,7 +222,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         max_iter: int = 100,
         tol: float = 1e-3,
         patience: int | None = 3,
-        normalize: str | None = "rows",
+        normalize: Normalize = "rows",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -263,7 +266,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         # reject an unusable checkpoint before reading the views
         path = self._checkpoint_path()
         checked = self._setup_fit(views)
-        check_scale(checked, self.normalize)
+        by_view = normalize_by_view(self.normalize, checked)
+        check_scale(checked, by_view)
         rank = checked_rank(self.rank, self.n_clusters, len(checked), self.order)
         init = self.init
         if not isinstance(init, str):
@@ -273,17 +277,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             init, self.n_clusters, rank, self.order, complete, self._graph_settings
         )
         rng = self._generator()
-        engine = self._engine(checked, self.normalize)
+        engine = self._engine(checked, by_view)
         with engine.running():
             file = saved = None
             if path is not None:
-                parameters = self.get_params(deep=False) | {"rank": rank}
+                parameters = self.get_params(deep=False) | {"rank": rank, "normalize": by_view}
                 file = CheckpointFile(path, engine, checked, parameters, rng)
                 saved = file.read()
             # before features are dropped
             mean_rows, squares = map(list, zip(*engine.moments, strict=True))
             problem = self._problem(engine, self.gamma if saved is None else saved.gamma)
-        message = dominance_warning(squares) if self.normalize == "rows" else None
+        message = dominance_warning(squares) if set(by_view) == {"rows"} else None
         if message is not None:
             warn_user(message, ViewWarning)
         n_init = self._n_restarts
@@ -294,7 +298,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                 n_init, engine, problem, start if saved is None else saved, rng, bar, **options
             )
         self._record_views(checked)
-        self._record(best, engine, problem, mean_rows)
+        self._record(best, engine, problem, mean_rows, by_view)
         message = fit_warning(
             best.fitted, problem, checked, gamma=self.gamma, interrupted=interrupted
         )
@@ -420,7 +424,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     def _n_features_out(self) -> int:
         return int(self.cluster_factors_.shape[0])
 
-    def _engine(self, views: Views, normalize: str | None, **options: Any) -> Engine:
+    def _engine(self, views: Views, normalize: Normalize, **options: Any) -> Engine:
         threads = blas_threads() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
         return engine_for(views, normalize=normalize, n_threads=threads, **options)
 
@@ -443,7 +447,12 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         return Problem(penalty, float(gamma), indicator, self.max_iter, self.tol, self.patience)
 
     def _record(
-        self, best: Candidate, engine: Engine, problem: Problem, mean_rows: list[Matrix]
+        self,
+        best: Candidate,
+        engine: Engine,
+        problem: Problem,
+        mean_rows: list[Matrix],
+        normalize: list[str | None],
     ) -> None:
         """Set the attributes of the fitted estimator."""
         fitted = best.fitted
@@ -454,13 +463,14 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             factors = list(map(np.zeros_like, factors))
         *self.view_factors_, self.cluster_factors_ = factors
         self.gamma_ = problem.gamma
+        self.normalize_ = dict(zip(self.view_names_, normalize, strict=True))
         self.objective_ = np.array(fitted.objective)
         self.n_iter_ = len(fitted.objective)
         self._predictor = Predictor(
             factors=best.refitted,
             readout=best.readout,
             mean_rows=mean_rows,
-            normalize=self.normalize,
+            normalize=normalize,
             scalings=[scaling.restrict(None) for scaling in engine.scalings],
             is_zero=fitted.is_zero,
         )

@@ -208,6 +208,7 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
     model.n_views_ = len(views)
     model.n_features_in_ = [len(factor) - 1 for factor in model.view_factors_]
     model.view_names_ = header["view_names"]
+    model.normalize_ = dict(zip(model.view_names_, header["normalized_by"], strict=False))
     model.feature_names_in_ = [arrays.get(f"feature_names{v}") for v in views]
     readout: Readout = LargestReadout()
     if "centres" in arrays:
@@ -234,8 +235,9 @@ def _check_consistent(model: MMC, arrays: Arrays) -> None:
     strings = isinstance(names, list) and all(isinstance(name, str) for name in names)
     if not strings or not 0 < len(names) == len(set(names)):
         raise ValueError(f"its views are named {names!r}")
-    if model._predictor.normalize not in ("rows", "columns", None):
-        raise ValueError(f"its views are scaled by {model._predictor.normalize!r}")
+    by_view = model._predictor.normalize
+    if len(by_view) != len(names) or any(n not in ("rows", "columns", None) for n in by_view):
+        raise ValueError(f"its views are scaled by {by_view!r}")
     if not isinstance(model.gamma_, float):
         raise ValueError(f"its gamma is {model.gamma_!r}")
     n_clusters, rank = model.cluster_factors_.shape

@@ -69,7 +69,7 @@ class Predictor:
     factors: Factors  # the selected features, refitted; NumPy arrays
     readout: Readout
     mean_rows: list[Matrix]  # mean scaled row of each view, which replaces a missing view
-    normalize: str | None
+    normalize: list[str | None]  # scaling of each view
     scalings: list[Scaling]  # of the columns of each view
     is_zero: bool  # no feature characterises a cluster
 

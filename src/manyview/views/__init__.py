@@ -8,10 +8,12 @@ of Views that were validated before a fit once more, since arrays may have chang
 
 from manyview.views.align import align_to
 from manyview.views.checks import (
+    Normalize,
     check_n_clusters,
     check_same_views,
     check_scale,
     has_equal_rows,
+    normalize_by_view,
     warn_of_few_distinct,
     warn_of_single_features,
 )
@@ -21,6 +23,7 @@ from manyview.views.missing import check_shared_samples
 
 __all__ = [
     "Array",
+    "Normalize",
     "Views",
     "align_to",
     "as_views",
@@ -30,6 +33,7 @@ __all__ = [
     "check_shared_samples",
     "first_index",
     "has_equal_rows",
+    "normalize_by_view",
     "unchecked_views",
     "warn_of_few_distinct",
     "warn_of_single_features",

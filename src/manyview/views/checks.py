@@ -6,10 +6,10 @@ keeps the smallest and the largest entry, which the checks of a fit use again.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from manyview.views.container import Array, Views, listed
 
 __all__ = [
     "ROUNDING_OF_MEAN",
+    "Normalize",
     "check_compressed",
     "check_finite",
     "check_indexes",
@@ -30,6 +31,7 @@ __all__ = [
     "check_same_views",
     "check_scale",
     "has_equal_rows",
+    "normalize_by_view",
     "position",
     "size_within_range",
     "warn_of_few_distinct",
@@ -191,28 +193,70 @@ def position(at: tuple[int, ...], features: npt.NDArray[np.str_] | None = None) 
     return f"row {at[0]}, column {column}"
 
 
-def check_scale(views: Views, normalize: str | None) -> None:
+Normalize: TypeAlias = str | Sequence[str | None] | Mapping[str, str | None] | None
+"""Scaling of all views or of each: unit rows, standardised columns, or neither."""
+
+
+def normalize_by_view(normalize: Normalize, views: Views) -> list[str | None]:
+    """Return the scaling of each view, given one for all, a list, or a dict by view name.
+
+    Views that a dict does not name have unit rows.
+
+    Examples
+    --------
+    >>> from manyview import as_views
+    >>> views = as_views({"text": [[1.0], [2.0]], "clinic": [[3.0], [4.0]]})
+    >>> normalize_by_view({"clinic": "columns"}, views)
+    ['rows', 'columns']
+    """
+    if normalize is None or isinstance(normalize, str):
+        found = [normalize] * len(views)
+    elif isinstance(normalize, Mapping):
+        unknown = [name for name in normalize if name not in views.names]
+        if unknown:
+            raise ValueError(
+                f"normalize names the view {unknown[0]!r}; the views are {', '.join(views.names)}"
+            )
+        found = [normalize.get(name, "rows") for name in views.names]
+    else:
+        found = list(normalize)
+        if len(found) != len(views):
+            raise ValueError(
+                f"normalize has {len(found)} entries; expected one for each of the "
+                f"{len(views)} views"
+            )
+    for name, of_view in zip(views.names, found, strict=True):
+        if of_view not in ("rows", "columns", None):
+            raise ValueError(
+                f"normalize is {of_view!r} for view {name!r}; expected 'rows', 'columns' or None"
+            )
+    return found
+
+
+def check_scale(views: Views, normalize: Normalize) -> None:
     """Raise if products of the scaled views overflow or underflow their precision.
 
     With unit rows, entries may have almost any size. With standardised columns, their squares must
     be representable; without scaling, the products across all views.
     """
     largest = float(np.finfo(views.dtype).max)
-    power = _power_of_largest(views, normalize)
     ranges = views.ranges or tuple(map(value_range, views.arrays))
-    for name, array, (low, high) in zip(views.names, views.arrays, ranges, strict=True):
+    by_view = normalize_by_view(normalize, views)
+    each = zip(views.names, views.arrays, by_view, ranges, strict=True)
+    for name, array, of_view, (low, high) in each:
+        power = _power_of_largest(views, of_view)
         if not np.isfinite(low + high):
             raise ValueError(
                 f"view {name!r} has entries that are not finite; they were changed after as_views"
             )
         peak = max(abs(low), abs(high))
         too_large = peak * np.sqrt(array.shape[1]) > largest**power
-        too_small = normalize is not None and 0.0 < peak < largest**-power
+        too_small = of_view is not None and 0.0 < peak < largest**-power
         if too_large or too_small:
             raise ValueError(
-                f"view {name!r} has entries of size {peak:.3g}: with normalize={normalize!r} their "
+                f"view {name!r} has entries of size {peak:.3g}: with normalize={of_view!r} their "
                 f"products leave the range of {views.dtype}; rescale them"
-                + ("" if normalize == "rows" else ", or use normalize='rows'")
+                + ("" if of_view == "rows" else ", or use normalize='rows'")
             )
 
 
@@ -320,10 +364,11 @@ def _warn_of_numbers(
         )
 
 
-def warn_of_single_features(views: Views) -> None:
+def warn_of_single_features(views: Views, normalize: Normalize) -> None:
     """Warn of views with a single feature of one sign, which become constant in unit rows."""
+    by_view = normalize_by_view(normalize, views)
     for v, (name, array) in enumerate(zip(views.names, views.arrays, strict=True)):
-        if array.shape[1] > 1 or array.shape[0] == 1:
+        if by_view[v] != "rows" or array.shape[1] > 1 or array.shape[0] == 1:
             continue
         if views.present is not None and views.place == "numpy":  # not all tensors take indexes
             low, high = value_range(array[views.present[:, v]])
