@@ -54,6 +54,7 @@ $(LOWEST)/done: pyproject.toml $(VENV)/pip.done
 	$(BIN)/python -m pip install --quiet uv
 	$(PYTHON) -m venv $(LOWEST)
 	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct --editable ".[test]"
+	$(LOWEST)/bin/python -m pip install --quiet torch==2.13.0
 	touch $@
 
 # torch in the version that the tests were written with: others may come with gigabytes for a GPU

@@ -23,7 +23,7 @@ def run() -> Iterator[Measurement]:
     for dtype in (np.float64, np.float32):
         X = rng.standard_normal((20_000, 500)).astype(dtype)
         yield _measured(f"dense {dtype.__name__} 20,000 x 500", X)
-    thin = sp.random_array((20_000, 5_000), density=0.02, rng=rng, format="csr")
+    thin = sp.random_array((20_000, 5_000), density=0.02, random_state=rng, format="csr")
     yield _measured("sparse float64 20,000 x 5,000, 2%", thin)
     folder = data_dir()
     if folder is None:

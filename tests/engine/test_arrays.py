@@ -50,7 +50,7 @@ def test_weighted_sums_are_those_of_the_rows_that_places_name():
     np.testing.assert_allclose(found.numpy(), expected)
 
 
-X = sp.random_array((12, 7), density=0.4, format="csr", rng=0)
+X = sp.random_array((12, 7), density=0.4, format="csr", random_state=0)
 DENSE = X.toarray()
 
 

@@ -62,6 +62,7 @@ class TestAgreement:
             ("rows", "l21", "leave-one-out"),
             (["rows", "columns"], "l21", "discrete"),
             ([None, "rows"], "frobenius", "discrete"),
+            ("auto", "l21", "leave-one-out"),
         ],
     )
     def test_whatever_the_options(self, place, normalize, penalty, indicator):

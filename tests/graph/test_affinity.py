@@ -8,7 +8,7 @@ from manyview.graph.affinity import (
     Spread,
     column_moments,
     cosines,
-    halfway_widths,
+    feature_widths,
     measure_spread,
     prepare_rows,
     product_kernel,
@@ -96,7 +96,7 @@ def test_column_moments_are_those_of_unit_rows(kind, centred):
 def spread_in(rows, normalize=None):
     engine = LocalEngine(as_views([rows], warn=False), normalize=normalize)
     (view,) = engine.take(np.arange(rows.shape[0]))
-    (widths,) = halfway_widths(engine)
+    (widths,) = feature_widths(engine, [False])
     return measure_spread(view, engine.scalings[0].columns, widths)
 
 
@@ -135,7 +135,9 @@ class TestSpread:
         views = as_views([rows, rows], present=np.c_[~lacking, np.ones(60, bool)])
         engine = LocalEngine(views, normalize=None)
         view, _ = engine.take(np.arange(60))
-        found = measure_spread(view, None, halfway_widths(engine)[0])
+        found = measure_spread(
+            view, None, feature_widths(engine, [False] * len(engine.scalings))[0]
+        )
         assert found.deviation == pytest.approx(expected)
 
     def test_some_of_many_rows_are_enough(self):

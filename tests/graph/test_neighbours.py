@@ -6,7 +6,6 @@ from sklearn.datasets import load_digits
 from manyview import as_views
 from manyview.engine import LocalEngine, engine_for
 from manyview.graph import neighbours
-from manyview.graph.affinity import halfway_widths
 from manyview.graph.neighbours import (
     find_nearest,
     harmonic_weights,
@@ -84,8 +83,8 @@ class TestNeighbours:
         landmarks = np.arange(0, 90, 3)
         kernel = kernel_of(views, normalize, half_way=False)[:, landmarks]
         engine = engine_of(views, normalize)
-        widths = [np.ones(X.shape[1]) for X in views]
-        find_nearest(engine, landmark_search(engine, engine.take(landmarks), 5, widths))
+        search = landmark_search(engine, engine.take(landmarks), 5, halfway=False)
+        find_nearest(engine, search)
         np.testing.assert_array_equal(engine.gather("near"), np.argsort(-kernel, axis=1)[:, :5])
 
     def test_do_not_depend_on_the_blocks(self, normalize, sparse, monkeypatch):
@@ -117,8 +116,8 @@ def test_equal_numbers_of_neighbours_give_one_graph():
 def test_ties_are_broken_at_random(count, monkeypatch):
     monkeypatch.setattr(LocalEngine, "block_rows", (200, 200))
     engine = engine_of([np.eye(800)] * 2)  # all samples are equally far
-    widths = [np.ones(800)] * 2
-    find_nearest(engine, landmark_search(engine, engine.take(np.arange(800)), count, widths))
+    search = landmark_search(engine, engine.take(np.arange(800)), count, halfway=False)
+    find_nearest(engine, search)
     near = engine.gather("near")
     np.testing.assert_array_equal(near[:, 0], np.arange(800))
     met = np.bincount(near[:, 1:].ravel() // 400, minlength=2)
@@ -169,8 +168,7 @@ def test_a_missing_view_has_no_influence():
     present = np.ones((90, 2), dtype=bool)
     present[:10, 1] = False
     engine = LocalEngine(as_views(views, present=present), normalize="rows")
-    widths = halfway_widths(engine)
-    search = landmark_search(engine, engine.take(np.arange(90)), 5, widths)
+    search = landmark_search(engine, engine.take(np.arange(90)), 5)
     find_nearest(engine, search, itself=False)
     found = engine.gather("near")
     cosines = [cosines_in(np.where(present[:, [v]], X, 0.0), "rows") for v, X in enumerate(views)]

@@ -8,7 +8,6 @@ from sklearn.metrics import adjusted_rand_score
 
 from manyview.engine import LocalEngine
 from manyview.graph import spectral as module
-from manyview.graph.affinity import halfway_widths
 from manyview.graph.neighbours import find_nearest, harmonic_weights, landmark_search, nearest_of
 from manyview.graph.settings import GraphSettings
 from manyview.graph.spectral import choose_search, exact_clusters, searches, spectral_labels
@@ -186,7 +185,7 @@ class TestLandmarks:
     def test_nearest_of_a_few_samples_are_those_of_all(self, sparse, normalize):
         engine = local(raw_views(60, sparse=sparse), normalize)
         landmarks, some = np.arange(0, 60, 4), np.array([3, 7, 8, 20, 59] * 4)
-        search = landmark_search(engine, engine.take(landmarks), 5, halfway_widths(engine))
+        search = landmark_search(engine, engine.take(landmarks), 5)
         find_nearest(engine, search)
         few = nearest_of(engine.take(some), search)
         assert (few == engine.gather("near")[some]).all()
@@ -197,8 +196,8 @@ class TestEmbedding:
     def test_rows_are_those_of_the_singular_vectors(self, sparse):
         engine = local(raw_views(60, sparse=sparse))
         landmarks = np.arange(0, 60, 4)
-        widths = [np.ones(5), np.ones(4)]
-        find_nearest(engine, landmark_search(engine, engine.take(landmarks), 5, widths))
+        search = landmark_search(engine, engine.take(landmarks), 5, halfway=False)
+        find_nearest(engine, search)
         z = np.zeros((60, landmarks.size))
         np.put_along_axis(z, engine.gather("near"), np.tile(harmonic_weights(5), (60, 1)), axis=1)
         z /= z.sum(axis=1, keepdims=True)
@@ -211,7 +210,7 @@ class TestEmbedding:
 
     @pytest.mark.parametrize("density", [0.02, 0.5])
     def test_gram_of_few_or_many_links(self, density):
-        links = sp.random_array((40, 30), density=density, format="csr", rng=0)
+        links = sp.random_array((40, 30), density=density, format="csr", random_state=0)
         z = links.toarray()
         np.testing.assert_allclose(module._gram(links), z.T @ z, atol=1e-12)
 

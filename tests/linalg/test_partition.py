@@ -53,7 +53,7 @@ def test_fewer_distinct_rows_than_clusters():
 
 
 def _random_graph(n, rng, density=0.1):
-    graph = sp.random_array((n, n), density=density, rng=rng, format="csr")
+    graph = sp.random_array((n, n), density=density, random_state=rng, format="csr")
     return (graph + graph.T + sp.eye_array(n)).tocsr()
 
 

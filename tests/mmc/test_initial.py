@@ -129,7 +129,7 @@ def test_kmeans_from_a_sample_of_the_rows_continues_with_all():
 
 @pytest.mark.parametrize("width", [2, 60])
 def test_concatenated_views_are_sparse_if_most_entries_are_zero(width):
-    words = sp.random_array((50, 100), density=0.05, format="csr", rng=0)
+    words = sp.random_array((50, 100), density=0.05, format="csr", random_state=0)
     dense = np.ones((50, width))
     concatenated = module._concatenated([dense, words])
     assert sp.issparse(concatenated) == (width == 2)

@@ -273,9 +273,10 @@ def fit(
         list[str] | None,
         _option(
             "Scaling of the views. rows: samples to unit length, for counts and pixels; columns: "
-            "features to unit variance, for measurements in different units; none: no scaling. "
-            "VIEW=columns, which can be repeated, is for one view.",
-            "[VIEW=]rows|columns|none",
+            "features to unit variance, for measurements in different units; auto: the one of "
+            "these that shows clearer clusters; none: no scaling. VIEW=columns, which can be "
+            "repeated, is for one view.",
+            "[VIEW=]rows|columns|auto|none",
             default="rows",
         ),
     ] = None,
@@ -471,9 +472,9 @@ def _scaling(values: list[str]) -> str | dict[str, str | None] | None:
     found: dict[str, str | None] = {}
     for value in values:
         view, equals, scaling = value.rpartition("=")
-        if scaling not in ("rows", "columns", "none") or (not equals and len(values) > 1):
+        if scaling not in ("rows", "columns", "auto", "none") or (not equals and len(values) > 1):
             raise typer.BadParameter(
-                f"{value!r}; expected rows, columns or none, or VIEW=rows and so on for each view",
+                f"{value!r}; expected rows, columns, auto or none, or VIEW=rows and so on",
                 param_hint="--normalize",
             )
         if not equals:

@@ -42,8 +42,10 @@ __all__ = [
     "Rows",
     "Spread",
     "column_moments",
+    "compared_by_distance",
     "cosines",
-    "halfway_widths",
+    "feature_widths",
+    "inner_products",
     "measure_spread",
     "prepare_rows",
     "product_kernel",
@@ -76,11 +78,36 @@ def product_kernel(cosines: list[Array], order: int | None = None) -> Array:
     return reduce(add, sums)
 
 
-def halfway_widths(engine: Engine) -> list[Matrix]:
-    """Return the factors of each view's features: their mean square to the power -1/4."""
+def compared_by_distance(
+    engine: Engine, rows: Sequence[RowView], settings: GraphSettings = DEFAULTS
+) -> list[bool]:
+    """Return which views are compared by distance: dense standardised ones, if settings say so."""
+    return [
+        settings.distance and scaling.columns is not None and not is_sparse(view.x)
+        for scaling, view in zip(engine.scalings, rows, strict=True)
+    ]
+
+
+def feature_widths(
+    engine: Engine, by_distance: Sequence[bool], *, halfway: bool = True
+) -> list[Matrix]:
+    """Return the factors of each view's features.
+
+    Features of views that are compared by angle are scaled half-way to unit variance (their mean
+    square to the power -1/4), or not at all. Standardised rows that are compared by distance have
+    a mean square length of 1.
+    """
     widths = []
-    for _, squares in engine.moments:
-        squares = squares[:-1]
+    for v, scaling in enumerate(engine.scalings):
+        if by_distance[v]:
+            varying = int(np.sum(scaling.width != 0))  # constant features have width 0
+            size = 1.0 / np.sqrt(max(varying, 1))
+            widths.append(np.full(scaling.n_features, size, dtype=engine.dtype))
+            continue
+        if not halfway:
+            widths.append(np.ones(scaling.n_features, dtype=engine.dtype))
+            continue
+        squares = engine.moments[v][1][:-1]
         largest_square = max(float(squares.max(initial=0.0)), np.finfo(np.float64).tiny)
         there = squares > 1e-24 * largest_square  # below, a feature is constant zero
         width = np.where(there, np.where(there, squares, 1.0) ** -0.25, 0.0)
@@ -94,16 +121,26 @@ class Rows(NamedTuple):
     Sparse rows stay unshifted, because centred they would be dense. Their ``overlap`` is
     ``x s' - s s' / 2`` with the shift s: the product of two rows z is that of their x less both
     overlaps. ``inverse_length`` is 1 / |z|. Dense rows have unit length, and None for the rest.
+    Rows that are compared by distance keep their length, whose squares are ``squares``.
     """
 
     x: Any
     shift: Array | None = None
     overlap: Array | None = None
     inverse_length: Array | None = None
+    squares: Array | None = None
 
 
-def prepare_rows(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Rows:
-    """Scale rows by the view's own centres and factors of columns, if any, and by `widths`."""
+def prepare_rows(
+    view: RowView,
+    columns: tuple[Array, Array] | None,
+    widths: Array,
+    by_distance: bool = False,
+) -> Rows:
+    """Scale rows by the view's own centres and factors of columns, if any, and by `widths`.
+
+    Rows have unit length, unless they are compared by distance.
+    """
     if is_sparse(view.x):
         return _prepare_sparse(view, columns, widths)
     xp = namespace(view.x)
@@ -119,6 +156,10 @@ def prepare_rows(view: RowView, columns: tuple[Array, Array] | None, widths: Arr
         x *= widths
     else:
         x = x * widths
+    if by_distance:
+        if view.missing is not None:  # such rows may hold anything
+            x = xp.where(view.missing[:, None], xp.zeros_like(x), x)
+        return Rows(x, squares=xp.sum(x * x, axis=1))
     x *= _inverse_lengths(xp.sum(x * x, axis=1), view.scale)[:, None]
     return Rows(x)
 
@@ -146,12 +187,8 @@ def _inverse_lengths(squares: Array, scale: Array | None) -> Array:
     return xp.where(there, 1.0 / xp.sqrt(safe), xp.zeros_like(squares))
 
 
-def cosines(rows: Rows, landmarks: Rows, missing: Array | None = None) -> Array:
-    """Return the cosines of rows with landmarks, n_rows x n_landmarks.
-
-    A row whose view is missing has cosine 0 with all landmarks, so that the view has no influence.
-    Landmarks whose view is `missing` have the row's mean cosine with the others.
-    """
+def inner_products(rows: Rows, landmarks: Rows) -> Array:
+    """Return the products of rows with landmarks, which are cosines if rows have unit length."""
     products = rows.x @ landmarks.x.T
     products = products.toarray() if sp.issparse(products) else products
     if rows.overlap is not None and landmarks.overlap is not None:
@@ -159,6 +196,23 @@ def cosines(rows: Rows, landmarks: Rows, missing: Array | None = None) -> Array:
     if rows.inverse_length is not None and landmarks.inverse_length is not None:
         products *= rows.inverse_length[:, None]
         products *= landmarks.inverse_length
+    return products
+
+
+def cosines(rows: Rows, landmarks: Rows, missing: Array | None = None) -> Array:
+    """Return the cosines of rows with landmarks, n_rows x n_landmarks.
+
+    Rows that are compared by distance d have ``1 - d^2 / 2`` instead, at least -1: as with cosines
+    it is 1 for equal rows, and 0 on average. A row whose view is missing has 0 with all landmarks,
+    so that the view has no influence. Landmarks whose view is `missing` have the row's mean with
+    the others.
+    """
+    products = inner_products(rows, landmarks)
+    if rows.squares is not None and landmarks.squares is not None:
+        xp = namespace(products)
+        there = rows.squares[:, None] > 0
+        products += 1.0 - 0.5 * (rows.squares[:, None] + landmarks.squares)
+        products = xp.where(there, xp.clip(products, -1.0, None), xp.zeros_like(products))
     if missing is None:
         return products
     xp = namespace(products)

@@ -11,9 +11,10 @@ from sklearn.utils._param_validation import Interval, StrOptions
 
 from manyview.base import MultiViewClusterer
 from manyview.engine import State, blas_threads, engine_for
+from manyview.graph.scaling import resolve_normalization
 from manyview.graph.settings import GraphSettings
 from manyview.graph.spectral import exact_clusters, landmark_clusters
-from manyview.views import Normalize, check_scale, normalize_by_view
+from manyview.views import Normalize
 
 __all__ = ["MultiViewSpectral"]
 
@@ -42,8 +43,9 @@ class MultiViewSpectral(MultiViewClusterer):
         its nearest landmarks, so that time and memory grow linearly with the number of samples. By
         default up to 4,000 samples are compared with each other, and more samples with 1,000
         landmarks, or 20 per cluster if that is more, up to 4,000.
-    normalize : {"rows", "columns"} or None, or list or dict of them, default="rows"
-        Scale the samples of each view to unit length, standardise its features, or neither. A list
+    normalize : {"auto", "rows", "columns"} or None, or list or dict of them, default="rows"
+        Scale the samples of each view to unit length, standardise its features, or neither.
+        ``"auto"`` chooses for each view, as in :class:`manyview.MMC`. A list
         has an entry for each view; a dict has them by the name of the view, and views that it does
         not name have ``"rows"``. The data are not copied for it.
     random_state : int, RandomState instance or None, default=None
@@ -63,6 +65,8 @@ class MultiViewSpectral(MultiViewClusterer):
     embedding_ : ndarray of shape (n_samples, n_components)
         Spectral embedding: leading eigenvectors, at most 2 K - 1, weighted by how far their
         eigenvalues exceed noise, with rows of unit length; of the same kind as ``labels_``.
+    normalize_ : dict of str to {"rows", "columns"} or None
+        Scaling of each view, by its name.
     affinity_ : csr_array of shape (n_samples, n_samples) or None
         Symmetric weights of the graph; None with landmarks, where it is never formed.
     n_views_, n_features_in_, view_names_, feature_names_in_
@@ -98,7 +102,7 @@ class MultiViewSpectral(MultiViewClusterer):
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
         "neighbourhood": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
         "landmarks": [Interval(Integral, 1, None, closed="left"), None],
-        "normalize": [StrOptions({"rows", "columns"}), list, tuple, dict, None],
+        "normalize": [StrOptions({"auto", "rows", "columns"}), list, tuple, dict, None],
         "random_state": ["random_state"],
         "n_jobs": [
             Interval(Integral, None, -1, closed="right"),
@@ -143,9 +147,10 @@ class MultiViewSpectral(MultiViewClusterer):
             The fitted estimator.
         """
         checked = self._setup_fit(views)
-        by_view = normalize_by_view(self.normalize, checked)
-        check_scale(checked, by_view)
-        settings, rng = self._settings(), self._generator()
+        rng = self._generator()
+        by_view, settings = resolve_normalization(
+            self.normalize, checked, self.n_clusters, rng, self._settings()
+        )
         threads = blas_threads() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
         engine = engine_for(checked, normalize=by_view, n_threads=threads)
         affinity = None
@@ -160,6 +165,7 @@ class MultiViewSpectral(MultiViewClusterer):
             show(1, unexplained)
             labels, embedding = engine.gather(State.LABELS), engine.gather(State.EMBEDDING)
         self._record_views(checked)
+        self.normalize_ = dict(zip(self.view_names_, by_view, strict=True))
         self.labels_, self.embedding_, self.affinity_ = labels, embedding, affinity
         return self
 

@@ -22,8 +22,10 @@ from manyview.engine.arrays import (
 )
 from manyview.graph.affinity import (
     Rows,
+    Spread,
+    compared_by_distance,
     cosines,
-    halfway_widths,
+    feature_widths,
     measure_spread,
     prepare_rows,
     product_kernel,
@@ -64,8 +66,7 @@ def neighbour_graphs(
     fewest = settings.fewest_neighbours
     counts = list(dict.fromkeys(min(max(count, fewest), n - 1) for count in most))
     samples = engine.take(np.arange(n))
-    widths = halfway_widths(engine)
-    search = landmark_search(engine, samples, max(counts), widths, order=order, settings=settings)
+    search = landmark_search(engine, samples, max(counts), order=order, settings=settings)
     find_nearest(engine, search, itself=False)
     near = engine.take_state(State.NEIGHBOURS, np.arange(n))
     engine.forget(State.NEIGHBOURS)
@@ -93,7 +94,6 @@ def graph_of_all_orders(
         engine,
         engine.take(np.arange(n)),
         max(counts),
-        halfway_widths(engine),
         order=order,
         each_view=True,
         settings=settings,
@@ -138,6 +138,7 @@ class SearchedView(NamedTuple):
 
     columns: tuple[Array, Array] | None
     widths: Array
+    by_distance: bool
     landmarks: Rows
     missing: Array | None
     bound: float
@@ -170,22 +171,31 @@ def landmark_search(
     engine: Engine,
     landmarks: list[RowView],
     n_nearest: int,
-    widths: list[Matrix],
     *,
+    halfway: bool = True,
     order: int | None = None,
     each_view: bool = False,
     settings: GraphSettings = DEFAULTS,
 ) -> Search:
-    """Prepare the search for nearest landmarks, given the landmarks' rows of each view."""
+    """Prepare the search for nearest landmarks, given the landmarks' rows of each view.
+
+    `halfway` says whether features are scaled half-way to unit variance.
+    """
     columns = [scaling.columns for scaling in engine.scalings]
-    prepared = list(map(prepare_rows, landmarks, columns, widths))
-    spreads = [
-        measure_spread(*view, settings) for view in zip(landmarks, columns, widths, strict=True)
-    ]
+    by_distance = compared_by_distance(engine, landmarks, settings)
+    widths = feature_widths(engine, by_distance, halfway=halfway)
+    prepared = list(map(prepare_rows, landmarks, columns, widths, by_distance))
+    # distances are neither winsorised nor weighted
+    spreads = []
+    for v, view in enumerate(landmarks):
+        found = Spread(0.0, 0.0)
+        if not by_distance[v]:
+            found = measure_spread(view, columns[v], widths[v], settings)
+        spreads.append(found)
     bounds = [spread.bound for spread in spreads]
     weights = view_weights(spreads, settings)
     missing = map(_missing, landmarks)
-    views = map(SearchedView, columns, widths, prepared, missing, bounds, weights)
+    views = map(SearchedView, columns, widths, by_distance, prepared, missing, bounds, weights)
     drawn = uniform_of_rows(np.arange(prepared[0].x.shape[0], dtype=np.uint64), seed=0)
     return Search(
         list(views),
@@ -253,7 +263,7 @@ def _affinities(block: Block, chunk: slice, search: Search) -> list[Array]:
     for view, searched in zip(block.views, search.views, strict=True):
         scale = None if view.scale is None else view.scale[chunk]
         some = RowView(view.x[chunk] if is_sparse(view.x) else view.x[chunk, ...], scale)
-        rows = prepare_rows(some, searched.columns, searched.widths)
+        rows = prepare_rows(some, searched.columns, searched.widths, searched.by_distance)
         cosine = cosines(rows, searched.landmarks, searched.missing)
         cosine = winsorised(cosine, searched.bound, search.excess_weight)
         found.append(cosine if searched.weight == 1.0 else searched.weight * cosine)

@@ -30,6 +30,19 @@ class GraphSettings:
     least_informative: float = 0.05
     """Lower limit of that threshold where all views have less; noise stays below it."""
 
+    distance: bool = False
+    """Whether dense standardised views are compared by distance. The angle of a sample at the
+    centre of standardised data says nothing, so a group there is not found by cosines."""
+
+    mostly_zeros: float = 0.5
+    """Part of zeros from which a view is always compared by angle; standardised, words and links
+    lose up to sixty points of NMI."""
+    dominant: float = 0.8
+    """Share of one feature in the squared length of the rows from which a view is always
+    standardised; tables in different units have .8 to 1, other real views mostly below .4."""
+    scaling_samples: int = 1000
+    """Samples by which the scaling of a view is chosen, or ten per cluster; by convention."""
+
     # Neighbourhoods.
     cluster_part: float = 1 / 2
     """Neighbours of a sample in the exact graph, as a part of an average cluster. A quarter and a

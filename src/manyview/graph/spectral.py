@@ -29,7 +29,6 @@ from manyview.engine.arrays import (
     uniform_of_rows,
     weighted_sums,
 )
-from manyview.graph.affinity import halfway_widths
 from manyview.graph.kmeans import cluster_state
 from manyview.graph.neighbours import (
     Search,
@@ -184,12 +183,10 @@ def searches(
     for part, halfway in settings.landmark_sizes:
         most = int(np.ceil(part * size / n_clusters))
         count = min(max(most, settings.fewest_neighbours), size)
-        if halfway:
-            widths = halfway_widths(engine)
-        else:
-            widths = [np.ones(view.n_features, dtype=engine.dtype) for view in engine.scalings]
         found.append(
-            landmark_search(engine, landmarks, count, widths, order=order, settings=settings)
+            landmark_search(
+                engine, landmarks, count, halfway=halfway, order=order, settings=settings
+            )
         )
     return found
 

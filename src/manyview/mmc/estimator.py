@@ -23,6 +23,7 @@ from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, State, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
 from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
+from manyview.graph.scaling import resolve_normalization
 from manyview.graph.settings import GraphSettings
 from manyview.iterate import ProgressBar
 from manyview.mmc.checkpoint import CheckpointFile, writable
@@ -38,7 +39,7 @@ from manyview.mmc.initial import INITS, Given, LabelInitialisation
 from manyview.mmc.objective import checked_rank, default_gamma, penalty_named
 from manyview.mmc.prediction import Predictor
 from manyview.mmc.solver import Candidate, Problem, best_of
-from manyview.views import Normalize, Views, check_scale, normalize_by_view
+from manyview.views import Normalize, Views, check_scale
 
 __all__ = ["MMC"]
 
@@ -108,11 +109,14 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Early stopping: stop when this number of consecutive iterations each left 97 % of the
         indicator unchanged. Further iterations drop more features and overfit the training
         samples. None iterates until the objective converges.
-    normalize : {"rows", "columns"} or None, or list or dict of them, default="rows"
+    normalize : {"auto", "rows", "columns"} or None, or list or dict of them, default="rows"
         Scale the samples of each view to unit length, or standardise its features. With None the
         views are used as they are, and rows should have a length of about 1, the size of the
-        appended constant. A list has an entry for each view; a dict has them by the name of the
-        view, and views that it does not name have ``"rows"``. The data are not copied.
+        appended constant. ``"auto"`` chooses one of the first two for each view: the one whose
+        affinity graph shows clearer clusters in up to 1,000 samples. It compares standardised
+        views by distance in place of angle, which plain tables of measurements need. A list has an
+        entry for each view; a dict has them by the name of the view, and views that it does not
+        name have ``"rows"``. The data are not copied.
     random_state : int, RandomState instance or None, default=None
         Seed of the initialisation.
     n_jobs : int, optional
@@ -200,7 +204,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         "max_iter": [_POSITIVE],
         "tol": [Interval(Real, 0, None, closed="left")],
         "patience": [_POSITIVE, None],
-        "normalize": [StrOptions({"rows", "columns"}), list, tuple, dict, None],
+        "normalize": [StrOptions({"auto", "rows", "columns"}), list, tuple, dict, None],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), _POSITIVE, None],
         "verbose": ["verbose"],
@@ -266,17 +270,18 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         # reject an unusable checkpoint before reading the views
         path = self._checkpoint_path()
         checked = self._setup_fit(views)
-        by_view = normalize_by_view(self.normalize, checked)
-        check_scale(checked, by_view)
+        rng = self._generator()
+        by_view, graph_settings = resolve_normalization(
+            self.normalize, checked, self.n_clusters, rng, self._graph_settings
+        )
         rank = checked_rank(self.rank, self.n_clusters, len(checked), self.order)
         init = self.init
         if not isinstance(init, str):
             init = Given.of(init, checked.n_samples, self.n_clusters)
         complete = checked.present is None
         start = LabelInitialisation(
-            init, self.n_clusters, rank, self.order, complete, self._graph_settings
+            init, self.n_clusters, rank, self.order, complete, graph_settings
         )
-        rng = self._generator()
         engine = self._engine(checked, by_view)
         with engine.running():
             file = saved = None

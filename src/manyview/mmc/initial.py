@@ -136,7 +136,14 @@ class LabelInitialisation:
                     engine, self.n_clusters, rng, order=self.order, settings=self.graph_settings
                 )
             )
-        judge_labels(engine, self.n_clusters, rng, order=self.order, others=found)
+        judge_labels(
+            engine,
+            self.n_clusters,
+            rng,
+            order=self.order,
+            others=found,
+            graph_settings=self.graph_settings,
+        )
 
     def _take_kmeans_if_better(
         self, engine: Engine, problem: Problem, rng: np.random.Generator

@@ -43,8 +43,17 @@ from manyview.engine.arrays import (
     to_numpy,
     weighted_sums,
 )
-from manyview.graph.affinity import Rows, cosines, halfway_widths, prepare_rows, product_kernel
+from manyview.graph.affinity import (
+    Rows,
+    compared_by_distance,
+    cosines,
+    feature_widths,
+    inner_products,
+    prepare_rows,
+    product_kernel,
+)
 from manyview.graph.neighbours import harmonic_weights, weighted_links
+from manyview.graph.settings import DEFAULTS, GraphSettings
 from manyview.linalg.partition import Labels, without_empty
 
 __all__ = ["LabelJudge", "LeaveOneOutSettings", "Ridge", "judge_labels"]
@@ -82,6 +91,7 @@ class _Landmarks(NamedTuple):
     rows: list[Rows]  # of each view
     columns: list[tuple[Array, Array] | None]  # centres and factors of the features
     widths: list[Array]
+    by_distance: list[bool]
     order: int | None
     n_voting: int
     chunk: int
@@ -95,6 +105,7 @@ def judge_labels(
     order: int | None = None,
     others: Sequence[Labels] = (),
     settings: LeaveOneOutSettings = LeaveOneOutSettings(),
+    graph_settings: GraphSettings = DEFAULTS,
 ) -> float:
     """Move the samples to the clusters that the others predict for them, from labels in the blocks.
 
@@ -105,7 +116,7 @@ def judge_labels(
     float
         The leave-one-out error e of the final labels, relative to the variance of the indicator.
     """
-    judge = LabelJudge(engine, n_clusters, rng, order, settings)
+    judge = LabelJudge(engine, n_clusters, rng, order, settings, graph_settings)
     initial = [engine.take_state(State.LABELS, judge.sample), *(o[judge.sample] for o in others)]
     labels, error = min(
         (judge.settled(labels.astype(np.intp)) for labels in initial), key=lambda found: found[1]
@@ -130,6 +141,7 @@ class LabelJudge:
         rng: np.random.Generator,
         order: int | None,
         settings: LeaveOneOutSettings,
+        graph_settings: GraphSettings,
     ) -> None:
         self._n_clusters, self._settings = n_clusters, settings
         n, most = engine.n_samples, max(settings.n_samples, 10 * n_clusters)
@@ -138,13 +150,26 @@ class LabelJudge:
         count = min(size, max(settings.n_landmarks, 5 * n_clusters))
         # in random order, as of equally near landmarks the first is taken
         chosen = rng.permutation(size)[:count]
-        self._landmarks = _prepared(engine, rows, chosen, n_clusters, order, settings)
+        voting = int(np.ceil(settings.voting_part * count / n_clusters))
+        columns = [scaling.columns for scaling in engine.scalings]
+        by_distance = compared_by_distance(engine, rows, graph_settings)
+        widths = feature_widths(engine, by_distance)
+        marks = [view.take(chosen) for view in rows]
+        self._landmarks = _Landmarks(
+            rows=list(map(prepare_rows, marks, columns, widths, by_distance)),
+            columns=columns,
+            widths=widths,
+            by_distance=by_distance,
+            order=order,
+            n_voting=min(max(voting, settings.fewest_voting), count),
+            chunk=engine.chunk,
+        )
         block = Block(slice(0, size), rows)
         parts = [_compared(block, part, self._landmarks) for part in _chunks(size, engine.chunk)]
         kernels = map(np.concatenate, zip(*(found for found, _ in parts), strict=True))
         self._ridges = [Ridge.of(kernel, kernel[chosen], settings.ridges) for kernel in kernels]
-        voting = np.concatenate([near for _, near in parts])
-        self._links = weighted_links(voting, _vote_weights(voting.shape[1]), count)
+        near = np.concatenate([near for _, near in parts])
+        self._links = weighted_links(near, _vote_weights(near.shape[1]), count)
         self._reached = np.asarray(self._links.sum(axis=0)).ravel()
 
     def settled(self, labels: Labels) -> tuple[Labels, float]:
@@ -273,24 +298,6 @@ class Ridge:
 # Comparison of samples with landmarks
 
 
-def _prepared(
-    engine: Engine,
-    rows: list[RowView],
-    chosen: npt.NDArray[np.intp],
-    n_clusters: int,
-    order: int | None,
-    settings: LeaveOneOutSettings,
-) -> _Landmarks:
-    columns, widths = [scaling.columns for scaling in engine.scalings], halfway_widths(engine)
-    prepared = [
-        prepare_rows(view.take(chosen), scaling, width)
-        for view, scaling, width in zip(rows, columns, widths, strict=True)
-    ]
-    voting = int(np.ceil(settings.voting_part * chosen.size / n_clusters))
-    voting = min(max(voting, settings.fewest_voting), chosen.size)
-    return _Landmarks(prepared, columns, widths, order, voting, engine.chunk)
-
-
 def _chunks(n: int, chunk: int) -> list[slice]:
     return [slice(begin, min(begin + chunk, n)) for begin in range(0, n, chunk)]
 
@@ -300,15 +307,20 @@ def _compared(block: Block, part: slice, landmarks: _Landmarks) -> tuple[list[Ar
 
     The first kernel is the product over the views, if there are several.
     """
-    found = []
-    quadruples = zip(block.views, landmarks.rows, landmarks.columns, landmarks.widths, strict=True)
-    for view, marks, columns, widths in quadruples:
+    products, affinities = [], []
+    for v, view in enumerate(block.views):
         scale = None if view.scale is None else view.scale[part]
         some = RowView(view.x[part] if is_sparse(view.x) else view.x[part, ...], scale)
-        found.append(cosines(prepare_rows(some, columns, widths), marks))
-    product = product_kernel(found, landmarks.order)
-    near = largest(product, landmarks.n_voting)
-    return ([product] if len(found) > 1 else []) + [1.0 + cosine for cosine in found], near
+        by_distance, marks = landmarks.by_distance[v], landmarks.rows[v]
+        rows = prepare_rows(some, landmarks.columns[v], landmarks.widths[v], by_distance)
+        products.append(inner_products(rows, marks))
+        affinities.append(cosines(rows, marks) if by_distance else products[-1])
+    product = product_kernel(products, landmarks.order)
+    near = product
+    if any(landmarks.by_distance):
+        near = product_kernel(affinities, landmarks.order)
+    kernels = [1.0 + of_view for of_view in products]
+    return [product, *kernels][len(kernels) == 1 :], largest(near, landmarks.n_voting)
 
 
 def _predict_kernel(

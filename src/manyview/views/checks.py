@@ -197,7 +197,9 @@ Normalize: TypeAlias = str | Sequence[str | None] | Mapping[str, str | None] | N
 """Scaling of all views or of each: unit rows, standardised columns, or neither."""
 
 
-def normalize_by_view(normalize: Normalize, views: Views) -> list[str | None]:
+def normalize_by_view(
+    normalize: Normalize, views: Views, choices: Sequence[str | None] = ("rows", "columns", None)
+) -> list[str | None]:
     """Return the scaling of each view, given one for all, a list, or a dict by view name.
 
     Views that a dict does not name have unit rows.
@@ -226,9 +228,10 @@ def normalize_by_view(normalize: Normalize, views: Views) -> list[str | None]:
                 f"{len(views)} views"
             )
     for name, of_view in zip(views.names, found, strict=True):
-        if of_view not in ("rows", "columns", None):
+        if of_view not in choices:
             raise ValueError(
-                f"normalize is {of_view!r} for view {name!r}; expected 'rows', 'columns' or None"
+                f"normalize is {of_view!r} for view {name!r}; expected one of "
+                f"{', '.join(map(repr, choices))}"
             )
     return found
 
@@ -366,7 +369,7 @@ def _warn_of_numbers(
 
 def warn_of_single_features(views: Views, normalize: Normalize) -> None:
     """Warn of views with a single feature of one sign, which become constant in unit rows."""
-    by_view = normalize_by_view(normalize, views)
+    by_view = normalize_by_view(normalize, views, ("auto", "rows", "columns", None))
     for v, (name, array) in enumerate(zip(views.names, views.arrays, strict=True)):
         if by_view[v] != "rows" or array.shape[1] > 1 or array.shape[0] == 1:
             continue
