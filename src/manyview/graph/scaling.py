@@ -2,10 +2,12 @@
 
 Samples of a view are compared by angle, after scaling them to unit length, or by distance, after
 standardising the features. Words, counts and pixels want the angle; measurements in different
-units want the distance. The choice is the one whose own affinity graph shows clearer clusters: the
-smaller part of the embedding's variance lies within them. Views that are mostly zeros are always
-compared by angle, since standardising makes their rarest features the largest. Views in which one
-feature is nearly the whole row are always standardised, since their features have other units.
+units want the distance. Features are standardised where the view's own affinity graph then shows
+clearer clusters: a smaller part of the embedding's variance lies within them.
+
+Views that are mostly zeros are always compared by angle, since standardising makes their rarest
+features the largest. Views in which one feature is nearly the whole row are always standardised,
+since their features have different units.
 """
 
 from __future__ import annotations
@@ -81,11 +83,10 @@ def _chosen(view: RowView, n_clusters: int, seed: int, settings: GraphSettings) 
     if squares.max() >= settings.dominant * squares.sum():
         return "columns"
     alone = replace(settings, distance=True, exact_limit=x.shape[0], exact_sizes=(1.0,))
-    unexplained = {}
-    for normalize in ("rows", "columns"):
-        engine = engine_for(alone_views, normalize=normalize)
-        clusters, _ = exact_clusters(
-            engine, n_clusters, np.random.default_rng(seed), settings=alone
-        )
-        unexplained[normalize] = clusters.unexplained
-    return min(unexplained, key=lambda normalize: unexplained[normalize])
+
+    def unexplained(normalize: str) -> float:
+        engine, rng = engine_for(alone_views, normalize=normalize), np.random.default_rng(seed)
+        return exact_clusters(engine, n_clusters, rng, settings=alone)[0].unexplained
+
+    clearer = unexplained("columns") < settings.columns_clearer * unexplained("rows")
+    return "columns" if clearer else "rows"

@@ -40,6 +40,9 @@ class GraphSettings:
     dominant: float = 0.8
     """Share of one feature in the squared length of the rows from which a view is always
     standardised; tables in different units have .8 to 1, other real views mostly below .4."""
+    columns_clearer: float = 0.9
+    """Unexplained variance of clusters of standardised features, at most, relative to that of unit
+    rows. Where ratios are .9 to 1, standardising changes little or loses."""
     scaling_samples: int = 1000
     """Samples by which the scaling of a view is chosen, or ten per cluster; by convention."""
 

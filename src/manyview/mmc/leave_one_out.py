@@ -40,6 +40,7 @@ from manyview.engine.arrays import (
     is_sparse,
     largest,
     namespace,
+    placed_like,
     to_numpy,
     weighted_sums,
 )
@@ -348,4 +349,4 @@ def _votes(near: Array, profiles: Array) -> Array:
     weights = _vote_weights(near.shape[1])
     if isinstance(near, np.ndarray):
         return np.asarray(weighted_links(near, weights, profiles.shape[0]) @ profiles)
-    return weighted_sums(near, namespace(profiles).asarray(weights), profiles)
+    return weighted_sums(near, placed_like(weights, profiles), profiles)
