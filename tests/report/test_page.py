@@ -123,10 +123,11 @@ def test_given_models_are_shown_and_not_fitted_again(tmp_path, plain, runs_of, m
     assert "of 90 samples" not in text
 
 
-def test_a_subset_of_the_samples_is_reported(tmp_path, plain, runs_of, monkeypatch, seen):
-    monkeypatch.setattr("manyview.report.page.MOST_POINTS", 50)
-    path = write_report(tmp_path / "r.html", runs_of(plain), [plain])
-    assert "50 of 90 samples are drawn" in seen(path.read_text(encoding="utf-8")).text
+def test_a_subset_of_the_samples_is_reported(tmp_path, runs_of, seen):
+    large = make_views(5001, 3, (2, 2), random_state=0)
+    model = MMC(3, init=large.y, max_iter=1, tol=1.0, random_state=0).fit(large.views)
+    path = write_report(tmp_path / "r.html", runs_of(large), [large], models={large.name: model})
+    assert "5000 of 5001 samples are drawn" in seen(path.read_text(encoding="utf-8")).text
 
 
 def test_a_fit_that_fails_is_reported_and_the_rest_stands(
