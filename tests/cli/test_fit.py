@@ -40,8 +40,8 @@ def test_help_of_fit_has_every_option_and_default() -> None:
 def test_defaults_are_those_of_the_estimator() -> None:
     ours = {name: p.default for name, p in inspect.signature(fit).parameters.items()}
     theirs = MMC(n_clusters=2).get_params()
-    shared = set(ours) & set(theirs) - {"n_clusters", "normalize"}
-    others = {"n_clusters", "normalize", "random_state", "verbose", "checkpoint_every"}
+    shared = set(ours) & set(theirs) - {"n_clusters"}
+    others = {"n_clusters", "random_state", "verbose", "checkpoint_every"}
     assert set(theirs) - shared == others
     assert {name: ours[name] for name in shared} == {name: theirs[name] for name in shared}
 
@@ -122,14 +122,16 @@ def test_fit_writes_the_labels_of_the_estimator(data: Path, out: Path) -> None:
 
 def test_each_view_can_have_its_own_scaling(data: Path, out: Path, tmp_path: Path) -> None:
     saved = tmp_path / "digits.model"
-    scaling = ("--normalize", "pixels=columns", "--normalize", "gradients=none")
+    scaling = ("--normalize", "pixels=columns,gradients=none")
     assert run_fit(data, out, *scaling, "--model", saved).exit_code == 0
     found = read_model(saved).normalize_
     expected = {"pixels": "columns", "fourier": "rows", "projections": "rows", "gradients": None}
     assert found == expected
 
 
-@pytest.mark.parametrize("value", ["cells", "pixels=cells", "cells=rows"])
+@pytest.mark.parametrize(
+    "value", ["cells", "pixels=cells", "cells=rows", "rows,pixels=cells", "cells=rows,cells=none"]
+)
 def test_an_unknown_scaling_or_view_is_rejected(data: Path, out: Path, value: str) -> None:
     assert_rejected(run_fit(data, out, "--normalize", value), "cells")
     assert not out.exists()

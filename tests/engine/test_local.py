@@ -67,6 +67,14 @@ def pull(engine, v, M):
     return engine.scalings[v].unfold(pulled)
 
 
+def test_columns_too_small_to_square_count_as_constant():
+    X = np.random.default_rng(0).standard_normal((30, 3)).astype(np.float32)
+    X[:, 1] *= np.float32(1e-25)
+    engine = LocalEngine(as_views([X]), normalize="columns")
+    (_, squares), *_ = engine.moments
+    np.testing.assert_allclose(squares, [1.0, 0.0, 1.0, 1.0], rtol=1e-3)
+
+
 @cases
 def test_products_are_those_of_the_scaled_views(seed, n, sparse, normalize, missing, threads):
     views, rng = make(seed, n, sparse, np.float64, missing)

@@ -301,6 +301,14 @@ class TestRejections:
             fitted(ended_early, checkpoint=path, **changed)
         assert path.read_bytes() == kept
 
+    def test_a_scaling_that_was_chosen_is_not_one_that_is_given(self, path):
+        rng = np.random.default_rng(0)
+        views = [np.arange(60)[:, None] % 3 * 9.0 + rng.standard_normal((60, 4)) for _ in "ab"]
+        first = fitted(views, normalize="auto", checkpoint=path)
+        assert set(first.normalize_.values()) == {"columns"}
+        with pytest.raises(ValueError, match="by_distance"):
+            fitted(views, normalize="columns", checkpoint=path)
+
     def test_another_given_initialisation(self, path):
         views = made()
         fitted(views, checkpoint=path, max_iter=3, init=np.arange(60) % 3)

@@ -108,6 +108,11 @@ class TestJudgeLabels:
         assert error < of_arbitrary
         assert adjusted_rand_score(y, found) == 1.0
 
+    def test_the_same_clusters_keep_their_numbers(self, rng):
+        views, y = make_views(200, 3, (20, 15), separation=8.0, random_state=0)
+        found, _ = judged(views, y, others=[(y + 1) % 3, (y + 2) % 3])
+        np.testing.assert_array_equal(found, y)
+
     def test_one_view(self, rng):
         views, y = make_views(200, 3, (20,), separation=8.0, random_state=0)
         assert adjusted_rand_score(y, judged(views, with_errors(y, 0.3, rng))[0]) == 1.0

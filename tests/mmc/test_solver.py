@@ -132,7 +132,7 @@ class TestStopping:
             np.vstack([np.zeros_like(W[:-1]), np.ones((1, 5))]) for W in fitted.factors.views
         )
         moments = project_all(c.engine, bias)
-        clusters = np.linalg.lstsq(moments.gram, moments.cross)[0].T
+        clusters = np.linalg.lstsq(moments.gram, moments.cross, rcond=None)[0].T
         blind = Fitted(Factors(bias, clusters), moments)
         assert blind.explained == pytest.approx(1 / 3)
         assert blind.is_constant

@@ -270,16 +270,15 @@ def fit(
         int, _option("Stop after N iterations that change few labels; 0 for never.", "N", least=0)
     ] = 3,
     normalize: Annotated[
-        list[str] | None,
+        str,
         _option(
             "Scaling of the views. rows: samples to unit length, for counts and pixels; columns: "
             "features to unit variance, for measurements in different units; auto: the one of "
-            "these that shows clearer clusters; none: no scaling. VIEW=columns, which can be "
-            "repeated, is for one view.",
-            "[VIEW=]rows|columns|auto|none",
-            default="rows",
+            "these that shows clearer clusters; none: no scaling. clinic=columns,genes=rows sets "
+            "single views.",
+            "SCALING",
         ),
-    ] = None,
+    ] = "rows",
     seed: Annotated[int, _option("Seed of the random numbers.", "N", least=0, most=2**32 - 1)] = 0,
     n_jobs: Annotated[
         int | None,
@@ -317,7 +316,7 @@ def fit(
         max_iter=max_iter,
         tol=tol,
         patience=patience or None,
-        normalize=_scaling(normalize or []),
+        normalize=_scaling(normalize),
         random_state=seed,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
@@ -467,20 +466,20 @@ def paper(
     )
 
 
-def _scaling(values: list[str]) -> str | dict[str, str | None] | None:
+def _scaling(text: str) -> str | dict[str, str | None] | None:
     """Return the scaling of all views, or of each one by its name."""
     found: dict[str, str | None] = {}
-    for value in values:
+    for value in text.split(","):
         view, equals, scaling = value.rpartition("=")
-        if scaling not in ("rows", "columns", "auto", "none") or (not equals and len(values) > 1):
+        alone = value == text and not equals
+        known = scaling in ("rows", "columns", "auto", "none")
+        if not known or view in found or not (view or alone):
             raise typer.BadParameter(
-                f"{value!r}; expected rows, columns, auto or none, or VIEW=rows and so on",
+                f"{text!r}; expected rows, columns, auto or none, or VIEW=rows and so on",
                 param_hint="--normalize",
             )
-        if not equals:
-            return None if scaling == "none" else scaling
         found[view] = None if scaling == "none" else scaling
-    return found or "rows"
+    return found.get("", found)
 
 
 def _split(names: str) -> list[str]:

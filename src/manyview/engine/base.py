@@ -205,7 +205,9 @@ class Engine(ABC):
         centre = to_numpy(total) / weight
         (squares,) = self.sum(_column_deviations, v, centre)
         deviation = np.sqrt(to_numpy(squares) / weight)
-        constant = deviation <= ROUNDING_OF_MEAN * np.abs(centre)
+        # constant up to rounding, or too small for its square to be represented
+        tiny = float(np.finfo(self.dtype).tiny)
+        constant = (deviation <= ROUNDING_OF_MEAN * np.abs(centre)) | (deviation**2 < tiny)
         width = np.divide(1.0, deviation, where=~constant, out=np.zeros_like(deviation))
         return Scaling(centre.size, centre.astype(self.dtype), width.astype(self.dtype))
 

@@ -286,7 +286,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         with engine.running():
             file = saved = None
             if path is not None:
-                parameters = self.get_params(deep=False) | {"rank": rank, "normalize": by_view}
+                scaled = {"normalize": by_view, "by_distance": graph_settings.distance}
+                parameters = self.get_params(deep=False) | {"rank": rank} | scaled
                 file = CheckpointFile(path, engine, checked, parameters, rng)
                 saved = file.read()
             # before features are dropped

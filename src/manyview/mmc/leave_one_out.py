@@ -93,6 +93,7 @@ class _Landmarks(NamedTuple):
     columns: list[tuple[Array, Array] | None]  # centres and factors of the features
     widths: list[Array]
     by_distance: list[bool]
+    missing: list[Array | None]  # landmarks that lack the view
     order: int | None
     n_voting: int
     chunk: int
@@ -119,9 +120,11 @@ def judge_labels(
     """
     judge = LabelJudge(engine, n_clusters, rng, order, settings, graph_settings)
     initial = [engine.take_state(State.LABELS, judge.sample), *(o[judge.sample] for o in others)]
-    labels, error = min(
-        (judge.settled(labels.astype(np.intp)) for labels in initial), key=lambda found: found[1]
-    )
+    labels, error = judge.settled(initial[0].astype(np.intp))
+    for other in initial[1:]:
+        found, of_found = judge.settled(other.astype(np.intp))
+        if of_found < error - 1e-6:  # not by rounding: the same clusters keep their numbers
+            labels, error = found, of_found
     if judge.sample.size == engine.n_samples:
         engine.scatter(State.LABELS, labels)
     else:
@@ -161,6 +164,7 @@ class LabelJudge:
             columns=columns,
             widths=widths,
             by_distance=by_distance,
+            missing=[view.missing for view in marks],
             order=order,
             n_voting=min(max(voting, settings.fewest_voting), count),
             chunk=engine.chunk,
@@ -315,7 +319,9 @@ def _compared(block: Block, part: slice, landmarks: _Landmarks) -> tuple[list[Ar
         by_distance, marks = landmarks.by_distance[v], landmarks.rows[v]
         rows = prepare_rows(some, landmarks.columns[v], landmarks.widths[v], by_distance)
         products.append(inner_products(rows, marks))
-        affinities.append(cosines(rows, marks) if by_distance else products[-1])
+        affinities.append(
+            cosines(rows, marks, landmarks.missing[v]) if by_distance else products[-1]
+        )
     product = product_kernel(products, landmarks.order)
     near = product
     if any(landmarks.by_distance):

@@ -227,6 +227,7 @@ def normalize_by_view(
                 f"normalize has {len(found)} entries; expected one for each of the "
                 f"{len(views)} views"
             )
+    found = [str(of_view) if isinstance(of_view, str) else of_view for of_view in found]
     for name, of_view in zip(views.names, found, strict=True):
         if of_view not in choices:
             raise ValueError(
