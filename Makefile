@@ -20,7 +20,7 @@ demo: $(VENV)/app.done
 	$(BIN)/manyview demo
 
 test: $(VENV)/dev.done
-	$(BIN)/python -m pytest -m "not slow"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: $(VENV)/dev.done
 	$(BIN)/python -m pytest

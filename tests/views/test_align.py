@@ -46,12 +46,12 @@ def test_views_of_the_fit_pass(model: MMC, frames: dict[str, Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = predicted(model, frames)
-    np.testing.assert_array_equal(found, model.transform(frames))
+    np.testing.assert_allclose(found, model.transform(frames))
 
 
 def test_columns_and_views_in_another_order(model: MMC, frames: dict[str, Any]) -> None:
     other = {"image": frames["image"][COLOURS[::-1]], "text": frames["text"][WORDS[::-1]]}
-    np.testing.assert_array_equal(predicted(model, other), model.transform(frames))
+    np.testing.assert_allclose(predicted(model, other), model.transform(frames))
 
 
 def test_sparse_views_as_well(model: MMC, frames: dict[str, Any]) -> None:
@@ -71,7 +71,7 @@ def test_unknown_views_and_features_are_ignored(model: MMC, frames: dict[str, An
     assert "'sound'" in view
     assert "'text'" in features
     assert "'vote', 'law'" in features
-    np.testing.assert_array_equal(found, model.transform(frames))
+    np.testing.assert_allclose(found, model.transform(frames))
 
 
 def test_an_absent_view_is_missing_for_every_sample(model: MMC, frames: dict[str, Any]) -> None:
@@ -79,14 +79,14 @@ def test_an_absent_view_is_missing_for_every_sample(model: MMC, frames: dict[str
         found = predicted(model, {"text": frames["text"]})
     present = np.array([[True, False]] * 40)
     views = as_views(frames, present=present, warn=False)
-    np.testing.assert_array_equal(found, model.transform(views))
+    np.testing.assert_allclose(found, model.transform(views))
 
 
 def test_missing_views_stay_missing(model: MMC, frames: dict[str, Any]) -> None:
     present = np.arange(40)[:, None] % 4 != np.array([0, 1])
     expected = model.transform(as_views(frames, present=present))
     other = as_views(dict(reversed(frames.items())), present=present[:, ::-1])
-    np.testing.assert_array_equal(predicted(model, other), expected)
+    np.testing.assert_allclose(predicted(model, other), expected)
 
 
 @pytest.mark.filterwarnings("ignore:.*ignored")
@@ -108,11 +108,11 @@ def test_absent_features_are_rejected(model: MMC, frames: dict[str, Any]) -> Non
 
 def test_views_without_names_are_taken_by_position(model: MMC, frames: dict[str, Any]) -> None:
     arrays = [frame.to_numpy() for frame in frames.values()]
-    np.testing.assert_array_equal(predicted(model, arrays), model.transform(frames))
+    np.testing.assert_allclose(predicted(model, arrays), model.transform(frames))
     with pytest.raises(ValueError, match="'view0'"):
         predicted(model, arrays[:1])
     reversed_features = [frame[frame.columns[::-1]] for frame in frames.values()]
-    np.testing.assert_array_equal(predicted(model, reversed_features), model.transform(frames))
+    np.testing.assert_allclose(predicted(model, reversed_features), model.transform(frames))
 
 
 @pytest.mark.parametrize("given", [["goal", "goal", "bank", "film"], ["film", "goal", "goal", "x"]])
@@ -128,7 +128,7 @@ def test_repeated_names_in_the_order_of_fit_pass(frames: dict[str, Any]) -> None
     names = (np.array(["goal", "goal", "bank", "film"]), views.feature_names[1])
     same = Views(views.arrays, views.names, names, named=True)
     model = MMC(n_clusters=2, random_state=0).fit(same)
-    np.testing.assert_array_equal(predicted(model, same), model.transform(same))
+    np.testing.assert_allclose(predicted(model, same), model.transform(same))
     with pytest.raises(ValueError, match="'text': 2 features are named 'goal'"):
         predicted(model, frames)
 
