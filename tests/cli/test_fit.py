@@ -233,7 +233,7 @@ def test_the_installed_command_ends_with_the_exit_code(tmp_path: Path) -> None:
         (["--penalty", "l1"], r"'--penalty': 'l1'"),
         (["--seed", "4294967296"], r"'--seed': 4294967296"),
         (["--jobs", "0"], r"'n_jobs'"),
-        (["--speed", "9"], r"--speed .*see 'manyview fit --help'"),
+        (["--speed", "9"], r"--speed.*see 'manyview fit --help'"),
     ],
 )
 def test_bad_values_are_rejected(data: Path, out: Path, options: list[str], message: str) -> None:
