@@ -86,7 +86,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ``predict`` may differ from ``labels_`` there. ``"leave-one-out"`` revises the initial
         labels before the factors are fitted to them: a sample moves to the cluster that
         regressions on the other samples predict for it. This mends more of the initial labels,
-        and takes two to four times as long. ``"orthogonal"`` is the paper's relaxation to any F
+        and takes several times as long. ``"orthogonal"`` is the paper's relaxation to any F
         with orthonormal columns, followed by k-means on its rows.
     init : {"graph", "kmeans", "random"} or array-like, default="graph"
         Initialisation of the indicator. ``"graph"`` clusters the neighbour graph of the product
