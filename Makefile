@@ -19,15 +19,16 @@ help:
 demo: $(VENV)/app.done
 	$(BIN)/manyview demo
 
+# two processes of one thread each: more threads than processors wait for each other
 test: $(VENV)/dev.done
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: $(VENV)/dev.done
 	$(BIN)/python -m pytest
 
 # old releases import what newer ones deprecate, and old scikit-learn checks want the variable
 test-lowest: $(LOWEST)/done
-	SCIPY_ARRAY_API=1 $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" -W ignore::DeprecationWarning
+	OMP_NUM_THREADS=1 SCIPY_ARRAY_API=1 $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" -W ignore::DeprecationWarning
 
 lint: $(VENV)/dev.done
 	$(BIN)/ruff check .
