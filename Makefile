@@ -28,7 +28,7 @@ test-all: $(VENV)/dev.done
 
 # old releases import what newer ones deprecate, and old scikit-learn checks want the variable
 test-lowest: $(LOWEST)/done
-	OMP_NUM_THREADS=1 SCIPY_ARRAY_API=1 $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" -W ignore::DeprecationWarning
+	SCIPY_ARRAY_API=1 $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" -W ignore::DeprecationWarning
 
 lint: $(VENV)/dev.done
 	$(BIN)/ruff check .
