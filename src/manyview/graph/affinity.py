@@ -199,15 +199,14 @@ def inner_products(rows: Rows, landmarks: Rows) -> Array:
     return products
 
 
-def cosines(rows: Rows, landmarks: Rows, missing: Array | None = None) -> Array:
-    """Return the cosines of rows with landmarks, n_rows x n_landmarks.
+def cosines(products: Array, rows: Rows, landmarks: Rows, missing: Array | None = None) -> Array:
+    """Return the cosines of rows with landmarks, given their inner products, which may be changed.
 
     Rows that are compared by distance d have ``1 - d^2 / 2`` instead, at least -1: as with cosines
     it is 1 for equal rows, and 0 on average. A row whose view is missing has 0 with all landmarks,
     so that the view has no influence. Landmarks whose view is `missing` have the row's mean with
     the others.
     """
-    products = inner_products(rows, landmarks)
     if rows.squares is not None and landmarks.squares is not None:
         xp = namespace(products)
         there = rows.squares[:, None] > 0
@@ -252,7 +251,7 @@ def measure_spread(
     places = places[np.linspace(0, places.size - 1, count).astype(np.intp)]
     like = view.x.data if is_sparse(view.x) else view.x
     rows = prepare_rows(view.take(placed_like(places, like)), columns, widths)
-    found = to_numpy(cosines(rows, rows)).astype(np.float64)
+    found = to_numpy(inner_products(rows, rows)).astype(np.float64)
     found = found[~np.eye(places.size, dtype=bool)]
     variance = float(np.var(found))
     if variance == 0.0:

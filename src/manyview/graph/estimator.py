@@ -12,42 +12,43 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from manyview.base import MultiViewClusterer
 from manyview.engine import State, blas_threads, engine_for
 from manyview.graph.scaling import resolve_normalization
-from manyview.graph.settings import GraphSettings
-from manyview.graph.spectral import exact_clusters, landmark_clusters
+from manyview.graph.settings import ALL_ORDERS, GraphOf, GraphSettings
+from manyview.graph.spectral import spectral_labels
 from manyview.views import Normalize
 
 __all__ = ["MultiViewSpectral"]
+
+_GRAPHS = {"all": ALL_ORDERS, "product": GraphOf(1.0, 0.0), "sum": GraphOf(0.0, 1.0)}
 
 
 class MultiViewSpectral(MultiViewClusterer):
     """Spectral clustering of one affinity graph over all views.
 
-    The affinity of two samples is the product over the views of one plus their cosine, so that
-    samples are near if they agree in all views, or strongly in some. Each sample is linked to its
-    nearest neighbours, nearer ones with larger weights. k-means on the leading eigenvectors of that
-    graph gives the clusters. There is no kernel width to choose, and views need no weights:
-    uninformative ones are detected and down-weighted. These labels are the default initialisation
-    of :class:`manyview.MMC`.
+    Each sample is linked to its nearest neighbours, nearer ones with larger weights: by each view,
+    and by the product over the views of one plus their cosine, by which samples are near if they
+    agree in all views, or strongly in some. k-means on the leading eigenvectors of the sum of these
+    graphs gives the clusters. There is no kernel width to choose. Graphs of this kind are the
+    default initialisation of :class:`manyview.MMC`.
 
     Parameters
     ----------
     n_clusters : int
         Number of clusters, K.
-    neighbourhood : float or "auto" or None, default="auto"
-        Neighbourhood size relative to the default: half the samples of an average cluster or, with
-        landmarks, all of its landmarks. A sample has at least five neighbours. ``"auto"`` or None
-        compares the default with a much smaller size, and chooses the smaller one if its clusters
-        are clearer and do not cut many more edges of the default graph.
+    graph : {"all", "product", "sum"}, default="all"
+        Neighbours that are linked: those by the product of all views, by the single views, or by
+        all of these, where the single views together count twice as much as the product. Clusters
+        that are visible only in products of features need ``"product"``; views of which one says
+        something else need ``"sum"``.
+    neighbourhood : float or None, default=None
+        Neighbourhood size relative to half the samples of an average cluster or, with landmarks,
+        all of its landmarks. A sample has at least five neighbours. None takes both 1 and 1/16.
     landmarks : int, optional
         Number of landmarks, which are random samples; at least 2 K. Each sample is then linked to
         its nearest landmarks, so that time and memory grow linearly with the number of samples. By
         default up to 4,000 samples are compared with each other, and more samples with 1,000
         landmarks, or 20 per cluster if that is more, up to 4,000.
-    normalize : {"auto", "rows", "columns"} or None, or list or dict of them, default="rows"
-        Scale the samples of each view to unit length, standardise its features, or neither.
-        ``"auto"`` chooses for each view, as in :class:`manyview.MMC`. A list
-        has an entry for each view; a dict has them by the name of the view, and views that it does
-        not name have ``"rows"``. The data are not copied for it.
+    normalize : {"auto", "rows", "columns"} or None, or list or dict of them, default="auto"
+        Scaling of each view, as in :class:`manyview.MMC`.
     random_state : int, RandomState instance or None, default=None
         Seed of the landmarks, of the eigensolver and of k-means.
     n_jobs : int, optional
@@ -100,7 +101,8 @@ class MultiViewSpectral(MultiViewClusterer):
     _graph_settings = GraphSettings()
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         "n_clusters": [Interval(Integral, 1, None, closed="left")],
-        "neighbourhood": [Interval(Real, 0, None, closed="neither"), StrOptions({"auto"}), None],
+        "graph": [StrOptions(set(_GRAPHS))],
+        "neighbourhood": [Interval(Real, 0, None, closed="neither"), None],
         "landmarks": [Interval(Integral, 1, None, closed="left"), None],
         "normalize": [StrOptions({"auto", "rows", "columns"}), list, tuple, dict, None],
         "random_state": ["random_state"],
@@ -116,14 +118,16 @@ class MultiViewSpectral(MultiViewClusterer):
         self,
         n_clusters: int,
         *,
-        neighbourhood: float | str | None = "auto",
+        graph: str = "all",
+        neighbourhood: float | None = None,
         landmarks: int | None = None,
-        normalize: Normalize = "rows",
+        normalize: Normalize = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
         self.n_clusters = n_clusters
+        self.graph = graph
         self.neighbourhood = neighbourhood
         self.landmarks = landmarks
         self.normalize = normalize
@@ -148,20 +152,14 @@ class MultiViewSpectral(MultiViewClusterer):
         """
         checked = self._setup_fit(views)
         rng = self._generator()
-        by_view, settings = resolve_normalization(
-            self.normalize, checked, self.n_clusters, rng, self._settings()
-        )
+        settings = self._settings()
+        by_view = resolve_normalization(self.normalize, checked, self.n_clusters, rng, settings)
         threads = blas_threads() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
         engine = engine_for(checked, normalize=by_view, n_threads=threads)
-        affinity = None
         with engine.running(), self._progress(1, "unexplained variance") as show:
-            if engine.n_samples <= settings.exact_limit:
-                clusters, affinity = exact_clusters(engine, self.n_clusters, rng, settings=settings)
-                engine.scatter(State.LABELS, clusters.labels)
-                engine.scatter(State.EMBEDDING, clusters.embedding)
-                unexplained = clusters.unexplained
-            else:
-                unexplained = landmark_clusters(engine, self.n_clusters, rng, settings=settings)
+            unexplained, affinity = spectral_labels(
+                engine, self.n_clusters, rng, graph=_GRAPHS[self.graph], settings=settings
+            )
             show(1, unexplained)
             labels, embedding = engine.gather(State.LABELS), engine.gather(State.EMBEDDING)
         self._record_views(checked)
@@ -172,9 +170,8 @@ class MultiViewSpectral(MultiViewClusterer):
     def _settings(self) -> GraphSettings:
         """Return the tuning constants with the parameters of this estimator applied."""
         settings = self._graph_settings
-        if isinstance(self.neighbourhood, Real):
-            size = float(self.neighbourhood)
-            settings = replace(settings, exact_sizes=(size,), landmark_sizes=((size, True),))
+        if self.neighbourhood is not None:
+            settings = replace(settings, sizes=(float(self.neighbourhood),))
         if self.landmarks is not None:
             count = int(self.landmarks)
             settings = replace(settings, exact_limit=0, n_landmarks=count, landmarks_per_cluster=0)

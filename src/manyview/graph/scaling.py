@@ -2,28 +2,29 @@
 
 Samples of a view are compared by angle, after scaling them to unit length, or by distance, after
 standardising the features. Words, counts and pixels want the angle; measurements in different
-units want the distance. Features are standardised where the view's own affinity graph then shows
-clearer clusters: a smaller part of the embedding's variance lies within them.
+units want the distance. Views are standardised where clusters are then clearer: by the
+leave-one-out error of the labels times the part of the embedding's variance within clusters. The
+error alone would prefer tables in which one feature outweighs the others, as any groups along it
+are easy to predict.
 
 Views that are mostly zeros are always compared by angle, since standardising makes their rarest
-features the largest. Views in which one feature is nearly the whole row are always standardised,
-since their features have different units.
+features the largest.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from manyview.engine import RowView, engine_for
 from manyview.engine.arrays import is_sparse
-from manyview.engine.block import row_norms
+from manyview.graph.leave_one_out import LabelJudge, LeaveOneOutSettings
 from manyview.graph.settings import DEFAULTS, GraphSettings
-from manyview.graph.spectral import exact_clusters
 from manyview.views import Normalize, Views, as_views, check_scale, normalize_by_view
 
-__all__ = ["choose_normalization", "resolve_normalization"]
+__all__ = ["resolve_normalization"]
 
 
 def resolve_normalization(
@@ -32,61 +33,59 @@ def resolve_normalization(
     n_clusters: int,
     rng: np.random.Generator,
     settings: GraphSettings = DEFAULTS,
-) -> tuple[list[str | None], GraphSettings]:
-    """Return the scaling of each view, with "auto" replaced by a choice, and the settings for it.
-
-    Where a choice was made, standardised views are compared by distance.
-    """
-    wanted = normalize_by_view(normalize, views, ("auto", "rows", "columns", None))
-    if "auto" not in wanted:
-        check_scale(views, wanted)
-        return wanted, settings
-    check_scale(views, [None if entry is None else "rows" for entry in wanted])
-    chosen = choose_normalization(views, n_clusters, rng, settings)
-    pairs = zip(wanted, chosen, strict=True)
-    found = [choice if entry == "auto" else entry for entry, choice in pairs]
-    check_scale(views, found)
-    return found, replace(settings, distance=True)
-
-
-def choose_normalization(
-    views: Views,
-    n_clusters: int,
-    rng: np.random.Generator,
-    settings: GraphSettings = DEFAULTS,
 ) -> list[str | None]:
-    """Return "rows" or "columns" for each view, from a random part of the samples."""
-    engine = engine_for(views, normalize=None)
-    n = engine.n_samples
+    """Return the scaling of each view, with "auto" replaced by a choice."""
+    wanted = normalize_by_view(normalize, views, ("auto", "rows", "columns", None))
+    open_views = [v for v, entry in enumerate(wanted) if entry == "auto"]
+    by_view = ["rows" if entry == "auto" else entry for entry in wanted]
+    check_scale(views, by_view)
+    if not open_views:
+        return by_view
+    sample = _sample(views, n_clusters, rng, settings)
+    standardised = list(by_view)
+    for v in open_views:
+        if _may_be_standardised(sample.arrays[v], views, v, settings):
+            standardised[v] = "columns"
+    if standardised == by_view or sample.n_samples <= n_clusters:
+        return by_view
+    seed = int(rng.integers(2**31 - 1))
+
+    def unclear(found: list[str | None]) -> float:
+        engine, own = engine_for(sample, normalize=found), np.random.default_rng(seed)
+        with engine.running():
+            judged = LabelJudge(engine, n_clusters, own, graph_settings=settings)
+            best = judged.best_of_graphs(engine, own)
+        return best.error * best.unexplained
+
+    clearly = LeaveOneOutSettings().clearly
+    return standardised if unclear(standardised) < clearly * unclear(by_view) else by_view
+
+
+def _sample(
+    views: Views, n_clusters: int, rng: np.random.Generator, settings: GraphSettings
+) -> Views:
+    """Return all samples, or some random ones, in the memory of this process."""
+    engine, n = engine_for(views, normalize=None), views.n_samples
     count = min(n, max(settings.scaling_samples, 10 * n_clusters))
     sample = np.arange(n) if count == n else np.sort(rng.choice(n, count, replace=False))
-    seed = int(rng.integers(2**31 - 1))
     with engine.running():
         rows = engine.take(sample)
-    return [_chosen(view, n_clusters, seed, settings) for view in rows]
+    present = None
+    if views.present is not None:
+        present = np.stack([_present(view) for view in rows], axis=1)
+    return as_views([view.x for view in rows], present=present, warn=False)
 
 
-def _chosen(view: RowView, n_clusters: int, seed: int, settings: GraphSettings) -> str:
-    if is_sparse(view.x) or np.mean(view.x == 0) >= settings.mostly_zeros:
-        return "rows"
-    x = view.x if view.missing is None else view.x[~view.missing]
-    x = x.astype(np.result_type(x, np.float32), copy=False)
-    if x.shape[0] <= n_clusters or np.ptp(x, axis=0).max(initial=0.0) == 0.0:
-        return "rows"
-    alone_views = as_views([x], warn=False)
+def _present(view: RowView) -> npt.NDArray[np.bool_]:
+    missing = view.missing
+    return np.ones(view.x.shape[0], dtype=bool) if missing is None else ~missing
+
+
+def _may_be_standardised(view: Any, views: Views, v: int, settings: GraphSettings) -> bool:
+    if is_sparse(view) or np.mean(view == 0) >= settings.mostly_zeros:
+        return False
     try:
-        check_scale(alone_views, "columns")
+        check_scale(views, ["columns" if w == v else "rows" for w in range(len(views))])
     except ValueError:  # its variances leave the range of the precision
-        return "rows"
-    unit = x / row_norms(x)[:, None].clip(np.finfo(np.float64).tiny)
-    squares = np.sum(unit**2, axis=0)
-    if squares.max() >= settings.dominant * squares.sum():
-        return "columns"
-    alone = replace(settings, distance=True, exact_limit=x.shape[0], exact_sizes=(1.0,))
-
-    def unexplained(normalize: str) -> float:
-        engine, rng = engine_for(alone_views, normalize=normalize), np.random.default_rng(seed)
-        return exact_clusters(engine, n_clusters, rng, settings=alone)[0].unexplained
-
-    clearer = unexplained("columns") < settings.columns_clearer * unexplained("rows")
-    return "columns" if clearer else "rows"
+        return False
+    return True

@@ -3,8 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
-__all__ = ["DEFAULTS", "GraphSettings"]
+__all__ = ["ALL_ORDERS", "DEFAULTS", "FAR_PRODUCT", "NEAR_PRODUCT", "GraphOf", "GraphSettings"]
+
+
+class GraphOf(NamedTuple):
+    """What an affinity graph is the sum of.
+
+    ``product`` is the weight of the product of all views, ``views`` that of the mean over the
+    single views, and ``sizes`` are the positions of the neighbourhood sizes.
+    """
+
+    product: float
+    views: float
+    sizes: tuple[int, ...] = (0, 1)
+
+
+ALL_ORDERS = GraphOf(product=1.0, views=2.0)
+FAR_PRODUCT = GraphOf(product=1.0, views=0.0, sizes=(0,))
+NEAR_PRODUCT = GraphOf(product=1.0, views=0.0, sizes=(1,))
 
 
 @dataclass(frozen=True)
@@ -30,21 +48,14 @@ class GraphSettings:
     least_informative: float = 0.05
     """Lower limit of that threshold where all views have less; noise stays below it."""
 
-    distance: bool = False
+    distance: bool = True
     """Whether dense standardised views are compared by distance. The angle of a sample at the
     centre of standardised data says nothing, so a group there is not found by cosines."""
-
     mostly_zeros: float = 0.5
-    """Part of zeros from which a view is always compared by angle; standardised, words and links
-    lose up to sixty points of NMI."""
-    dominant: float = 0.8
-    """Share of one feature in the squared length of the rows from which a view is always
-    standardised; tables in different units have .8 to 1, other real views mostly below .4."""
-    columns_clearer: float = 0.9
-    """Unexplained variance of clusters of standardised features, at most, relative to that of unit
-    rows. Where ratios are .9 to 1, standardising changes little or loses."""
+    """Part of zeros from which a view is never standardised by ``normalize="auto"``; words and
+    links would lose up to sixty points of NMI."""
     scaling_samples: int = 1000
-    """Samples by which the scaling of a view is chosen, or ten per cluster; by convention."""
+    """Samples by which the scaling is chosen, or ten per cluster; by convention."""
 
     # Neighbourhoods.
     cluster_part: float = 1 / 2
@@ -52,13 +63,11 @@ class GraphSettings:
     whole cluster are about one point of NMI worse."""
     fewest_neighbours: int = 5
     """Neighbours of a sample, however small the clusters; by convention."""
-    exact_sizes: tuple[float, ...] = (1.0, 1 / 16)
-    """Neighbourhood sizes that the exact graph chooses from, relative to `cluster_part`. The small
-    one finds clusters that are finer than half of an average cluster."""
-    landmark_sizes: tuple[tuple[float, bool], ...] = ((1.0, True), (1 / 32, False))
-    """Neighbourhood sizes with landmarks, relative to the landmarks of an average cluster, and
-    whether features are scaled half-way to unit variance. Noisy data, such as texts, need many
-    landmarks with scaled features, fine clusters need few."""
+    sizes: tuple[float, ...] = (1.0, 1 / 16)
+    """Neighbourhood sizes, far and near, relative to `cluster_part`. The small one finds clusters
+    that are finer than half of an average cluster."""
+    graphs: tuple[GraphOf, ...] = (ALL_ORDERS, FAR_PRODUCT, NEAR_PRODUCT)
+    """Graphs whose clusters are candidates for initial labels."""
 
     # Exact graph or landmarks.
     exact_limit: int = 4000
@@ -69,24 +78,10 @@ class GraphSettings:
     landmarks_per_cluster: int = 20
     """Landmarks for each of more clusters, up to `exact_limit` in all. Fewer miss clusters; 30
     gain little and triple the time."""
-    judged_per_landmark: float = 2.0
-    """Samples for each landmark by which the neighbourhood size is chosen; by convention."""
-    embedded_per_landmark: float = 10.0
-    """Samples for each landmark from which eigenvectors are computed. Ten score as all samples
-    do; two vary too much with the random seed."""
-    kept_landmarks: int = 32
-    """Nearest landmarks that are stored with each sample; more are searched for again, as they
-    could take more memory than the views. By convention."""
-
-    # Choice between neighbourhood sizes.
-    clearer: float = 0.85
-    """Unexplained variance of clearer clusters, at most, relative to that of the others. Ratios of
-    0.4 to 0.7 were seen where the small neighbourhoods are better, above 0.9 where they are not."""
-    odds_tolerated: float = 1.15
-    """Relative odds that a link of the first graph leaves its cluster. Above this, the clusters
-    have to be clearer still, by the fourth power of the excess."""
-    odds_rejected: float = 2.0
-    """Relative odds from which clusters are rejected; near-copies of few samples reach 2.7."""
+    n_samples: int = 10_000
+    """Most samples from which eigenvectors are computed and to which regressions are fitted, or
+    ten per cluster. Ten for each landmark score as all samples do; two vary too much with the
+    random seed."""
 
     # k-means.
     embedding_restarts: tuple[int, int] = (10, 30)

@@ -1,48 +1,36 @@
-"""Spectral clustering of the affinity graph, exact or through landmarks.
+"""Affinity graphs of samples and their spectral clustering, exact or through landmarks.
 
-With landmarks, two samples are near if they share landmarks. Let Z hold the weights of each
-sample's nearest landmarks, summing to 1, and L be the diagonal matrix of its column sums. The graph
-is ``Z L^-1 Z'``. It is never formed, and of Z only the few nonzeros of each sample are stored, or
-none.
+There is a graph for the product of all views, and one for each single view. The product of
+affinities is an AND: a view that says something else spoils it. Graphs of single views, added, are
+an OR. A weighted sum of both has all orders.
+
+Exact graphs link each sample to its nearest samples. With landmarks, two samples are near if they
+share landmarks. Let Z hold the weights of each sample's nearest landmarks, summing to 1, and L be
+the diagonal matrix of its column sums. The graph is ``Z L^-1 Z'``, which is never formed.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from functools import partial
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview._typing import Matrix
-from manyview.engine import Block, Engine, RowView, State, Sums, Update
-from manyview.engine.arrays import (
-    Array,
-    as_dtype,
-    in_memory,
-    is_sparse,
-    namespace,
-    placed_like,
-    scattered,
-    to_numpy,
-    uniform_of_rows,
-    weighted_sums,
-)
+from manyview.engine import Block, Engine, State, Update
+from manyview.engine.arrays import Array, namespace, placed_like, to_numpy, weighted_sums
 from manyview.graph.kmeans import cluster_state
 from manyview.graph.neighbours import (
     Search,
-    find_nearest,
-    graph_of_all_orders,
+    chunks_of,
+    compared_rows,
     harmonic_weights,
     landmark_search,
-    nearest_chunks,
-    nearest_of,
-    neighbour_graphs,
     weighted_links,
 )
-from manyview.graph.select import Clusters, clearest_clusters, cut
-from manyview.graph.settings import DEFAULTS, GraphSettings
+from manyview.graph.settings import ALL_ORDERS, DEFAULTS, GraphOf, GraphSettings
 from manyview.linalg.eigen import largest_eigenpairs
 from manyview.linalg.partition import (
     Labels,
@@ -53,13 +41,204 @@ from manyview.linalg.partition import (
 )
 
 __all__ = [
-    "all_order_labels",
-    "choose_search",
-    "exact_clusters",
-    "landmark_clusters",
-    "searches",
+    "AffinityGraphs",
+    "Clusters",
+    "compare",
     "spectral_labels",
+    "unexplained",
+    "votes_of",
 ]
+
+
+class Clusters(NamedTuple):
+    """Clusters of an embedding.
+
+    ``unexplained`` is the part of the embedding's variance within the clusters: 0 for perfectly
+    clear ones, .3 to .7 for noise. That of the first K columns, in which K clusters should show,
+    counts twice as much as that of all.
+    """
+
+    labels: Labels
+    embedding: Matrix
+    unexplained: float
+
+
+class AffinityGraphs:
+    """Affinity graphs of some samples: all of them, or random ones if there are very many.
+
+    Up to ``settings.exact_limit`` samples the graphs are exact. Beyond, they link samples to the
+    nearest of random landmarks, so that nothing grows with the square of the number of samples.
+
+    Attributes
+    ----------
+    sample : ndarray of shape (n,)
+        Numbers of the samples.
+    fitted : ndarray of shape (n_fitted,)
+        Positions in the sample of the landmarks of the regressions.
+    search : Search
+        Comparison with landmarks, or with all samples.
+    near : list of ndarray of shape (n, n_nearest)
+        Nearest samples or landmarks by the product of all views, and by each view if there are
+        several.
+    kernels : list of ndarray of shape (n, n_fitted)
+        Kernels of the regressions, in the same order.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        n_clusters: int,
+        rng: np.random.Generator,
+        *,
+        n_fitted: int = 0,
+        order: int | None = None,
+        neighbourhood: float = 1.0,
+        settings: GraphSettings = DEFAULTS,
+    ) -> None:
+        n, most = engine.n_samples, max(settings.n_samples, 10 * n_clusters)
+        self.settings = settings
+        self.exact = n <= settings.exact_limit
+        self.sample = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
+        rows, size = engine.take(self.sample), self.sample.size
+        count, per_cluster = size, settings.cluster_part * size / n_clusters
+        # in random order, as of equally near landmarks the first is taken
+        drawn = rng.permutation(size)
+        if not self.exact:
+            wanted = min(settings.landmarks_per_cluster * n_clusters, settings.exact_limit)
+            count = min(size, max(settings.n_landmarks, wanted, 2 * n_clusters))
+            per_cluster = count / n_clusters
+        self.sizes = [
+            int(
+                np.clip(
+                    np.ceil(neighbourhood * part * per_cluster),
+                    settings.fewest_neighbours,
+                    count - self.exact,
+                )
+            )
+            for part in settings.sizes
+        ]
+        self.fitted = drawn[: min(n_fitted, count)]
+        self.search = landmark_search(
+            engine,
+            rows if self.exact else [view.take(drawn[:count]) for view in rows],
+            max(self.sizes),
+            fitted=self.fitted if self.exact else np.arange(self.fitted.size),
+            itself=not self.exact,
+            order=order,
+            settings=settings,
+        )
+        self.near, self.kernels = compare(engine, rows, self.search)
+
+    @property
+    def n_orders(self) -> int:
+        """Number of graphs: of the product of all views, and of each view if there are several."""
+        return len(self.near)
+
+    def weights(self, sizes: Sequence[int] = (0, 1)) -> Matrix:
+        """Return the weights of the nearest, nearest first, for some neighbourhood sizes."""
+        total = np.zeros(self.near[0].shape[1])
+        for size in {self.sizes[min(number, len(self.sizes) - 1)] for number in sizes}:
+            total[:size] += harmonic_weights(size)
+        return total[: np.flatnonzero(total)[-1] + 1] / total.sum()
+
+    def links(self, graph: GraphOf) -> Any:
+        """Return the sparse weights from samples to the nearest samples or landmarks."""
+        weights = self.weights(graph.sizes)
+        total = sum(
+            share * self._links_by(number, weights)
+            for number, share in enumerate(self.shares(graph))
+            if share > 0.0
+        )
+        return sp.csr_array(total)
+
+    def shares(self, graph: GraphOf) -> list[float]:
+        """Return the weight of each order in a graph, summing to one."""
+        n_views = self.n_orders - 1
+        if n_views == 0:  # a single view is the product
+            return [1.0]
+        total = graph.product + graph.views
+        return [graph.product / total, *[graph.views / n_views / total] * n_views]
+
+    def _links_by(self, number: int, weights: Matrix) -> Any:
+        near = self.near[number][:, : weights.size]
+        return weighted_links(near, weights, self.search.n_landmarks)
+
+    def affinity(self, graph: GraphOf) -> Any:
+        """Return the symmetric weights of an exact graph."""
+        links = self.links(graph)
+        return sp.csr_array(links + links.T)
+
+    def embedding(self, graph: GraphOf, n_clusters: int, rng: np.random.Generator) -> Matrix:
+        """Return the spectral embedding of the samples, with rows of unit length."""
+        if self.exact:
+            return clear_embedding(self.affinity(graph), n_clusters, rng=rng)
+        links = self.links(graph)
+        return unit_rows(links @ _readout(_gram(links), n_clusters))
+
+    def clusters(self, graph: GraphOf, n_clusters: int, rng: np.random.Generator) -> Clusters:
+        """Return the spectral clusters of the samples."""
+        rows = self.embedding(graph, n_clusters, rng)
+        n_init = int(np.clip(300 // n_clusters, *self.settings.embedding_restarts))
+        labels, _ = cluster_rows(rows, n_clusters, rng, n_init=n_init)
+        return Clusters(labels, rows, _unclear(rows, labels, n_clusters))
+
+    def smoothers(self) -> list[Smoother]:
+        """Return the votes of neighbours, by the graph of each order."""
+        weights = self.weights()
+        found: list[Smoother] = []
+        for number in range(self.n_orders):
+            links = self._links_by(number, weights)
+            found.append(ExactVotes(links) if self.exact else LandmarkVotes(links))
+        return found
+
+
+class ExactVotes:
+    """Votes of the neighbours in an exact graph, in which no sample votes for itself."""
+
+    def __init__(self, links: Any) -> None:
+        graph = sp.csr_array(links + links.T)
+        total = np.asarray(graph.sum(axis=1)).ravel()
+        self._graph = sp.csr_array(sp.diags_array(1.0 / np.where(total > 0, total, 1.0)) @ graph)
+
+    def __call__(self, F: Matrix) -> Matrix:
+        """Return the weighted mean of the neighbours' rows of F."""
+        return np.asarray(self._graph @ F)
+
+
+class LandmarkVotes:
+    """Votes of the nearest landmarks, each for the mean of the samples near to it."""
+
+    def __init__(self, links: Any) -> None:
+        self._links = links
+        reached = np.asarray(links.sum(axis=0)).ravel()
+        self._reached = np.where(reached > 0, reached, 1.0)[:, None]
+
+    def profiles(self, F: Matrix) -> Matrix:
+        """Return the weighted mean row of F of the samples near to each landmark."""
+        return np.asarray((self._links.T @ F) / self._reached)
+
+    def __call__(self, F: Matrix) -> Matrix:
+        """Return the weighted mean of the nearest landmarks' profiles."""
+        return np.asarray(self._links @ self.profiles(F))
+
+
+Smoother = ExactVotes | LandmarkVotes
+
+
+def compare(
+    engine: Engine, rows: list[Any], search: Search
+) -> tuple[list[npt.NDArray[Any]], list[Matrix]]:
+    """Return the nearest landmarks and the kernels of samples that were taken from an engine."""
+    block = Block(slice(0, rows[0].x.shape[0]), rows)
+
+    def compared(chunk: slice) -> tuple[list[Array], list[Array]]:
+        return compared_rows(block, chunk, search)
+
+    near, kernels = zip(*engine.side_by_side(compared, chunks_of(block, search)), strict=True)
+    return (
+        [np.concatenate(parts) for parts in zip(*near, strict=True)],
+        [np.concatenate(parts) for parts in zip(*kernels, strict=True)],
+    )
 
 
 def spectral_labels(
@@ -69,189 +248,60 @@ def spectral_labels(
     *,
     order: int | None = None,
     neighbourhood: float = 1.0,
+    graph: GraphOf = ALL_ORDERS,
     settings: GraphSettings = DEFAULTS,
-) -> float:
-    """Put the clusters of the affinity graph into the blocks, as ``labels``.
-
-    Up to ``settings.exact_limit`` samples the graph links each sample to its nearest samples.
-    Beyond, it links samples to the nearest of random landmarks, so that nothing grows with the
-    square of the number of samples. Of several neighbourhood sizes the one with the clearest
-    clusters is used (:mod:`manyview.graph.select`). A `neighbourhood` other than 1 leaves no
-    choice: it multiplies the first size of the exact graph, or the last one with landmarks.
+) -> tuple[float, Any]:
+    """Put the ``labels`` and the ``embedding`` of a graph's clusters into the blocks.
 
     Returns
     -------
     float
-        Part of the embedding's variance within the clusters, with landmarks that of some samples:
-        0 for perfectly clear clusters, about .3 to .7 for noise with twenty samples or more per
-        cluster.
+        Part of the embedding's variance within the clusters, with many samples that of some.
+    csr_array or None
+        The graph, if it is exact.
     """
-    if neighbourhood != 1.0:
-        size, halfway = settings.landmark_sizes[-1]
-        settings = replace(
-            settings,
-            exact_sizes=(neighbourhood * settings.exact_sizes[0],),
-            landmark_sizes=((neighbourhood * size, halfway),),
-        )
-    if engine.n_samples <= settings.exact_limit:
-        clusters, _ = exact_clusters(engine, n_clusters, rng, order=order, settings=settings)
+    graphs = AffinityGraphs(
+        engine, n_clusters, rng, order=order, neighbourhood=neighbourhood, settings=settings
+    )
+    if graphs.exact:
+        clusters = graphs.clusters(graph, n_clusters, rng)
         engine.scatter(State.LABELS, clusters.labels)
-        return clusters.unexplained
-    unexplained = landmark_clusters(engine, n_clusters, rng, order=order, settings=settings)
-    engine.forget(State.EMBEDDING)
-    return unexplained
-
-
-def exact_clusters(
-    engine: Engine,
-    n_clusters: int,
-    rng: np.random.Generator,
-    *,
-    order: int | None = None,
-    settings: GraphSettings = DEFAULTS,
-) -> tuple[Clusters, Any]:
-    """Return the clusters of the graph that compares all samples, and that graph.
-
-    Small neighbourhoods are left out if their graph has more components than there are clusters.
-    """
-    sizes = settings.exact_sizes
-    first, *others = neighbour_graphs(engine, n_clusters, sizes, order=order, settings=settings)
-    graphs = [first]
-    for graph in others:
-        if sp.csgraph.connected_components(graph, directed=False)[0] <= n_clusters:
-            graphs.append(graph)
-    clusters = clearest_clusters(
-        (clear_embedding(graph, n_clusters, rng=rng) for graph in graphs),
-        lambda labels: cut(first, labels, labels),
-        n_clusters,
-        rng,
-        n_init=int(np.clip(300 // n_clusters, *settings.embedding_restarts)),
-        settings=settings,
-    )
-    return clusters, graphs[clusters.number]
-
-
-def all_order_labels(
-    engine: Engine,
-    n_clusters: int,
-    rng: np.random.Generator,
-    *,
-    order: int | None = None,
-    settings: GraphSettings = DEFAULTS,
-) -> Labels:
-    """Return the clusters of the exact graph of all orders: single views and their product."""
-    graph = graph_of_all_orders(engine, n_clusters, order=order, settings=settings)
-    n_init = int(np.clip(300 // n_clusters, *settings.embedding_restarts))
-    rows = clear_embedding(graph, n_clusters, rng=rng)
-    return cluster_rows(rows, n_clusters, rng, n_init=n_init)[0]
-
-
-def landmark_clusters(
-    engine: Engine,
-    n_clusters: int,
-    rng: np.random.Generator,
-    *,
-    order: int | None = None,
-    settings: GraphSettings = DEFAULTS,
-) -> float:
-    """Put ``embedding`` and ``labels`` by random landmarks into the blocks.
-
-    A cluster with few landmarks is not found, so that many clusters have more landmarks.
-    """
-    n = engine.n_samples
-    wanted = min(settings.landmarks_per_cluster * n_clusters, settings.exact_limit)
-    count = min(n, max(settings.n_landmarks, wanted, 2 * n_clusters))
-    landmarks = engine.take(np.sort(rng.choice(n, count, replace=False)))
-    candidates = searches(engine, landmarks, n_clusters, order=order, settings=settings)
-    search, unexplained = choose_search(engine, candidates, n_clusters, rng, settings=settings)
-    _embed(engine, search, n_clusters, rng, settings)
+        engine.scatter(State.EMBEDDING, clusters.embedding)
+        return clusters.unexplained, graphs.affinity(graph)
+    readout = _readout(_gram(graphs.links(graph)), n_clusters).astype(engine.dtype)
+    weights = graphs.weights(graph.sizes)
+    shares = graphs.shares(graph)
+    engine.update(_embed_kernel, graphs.search, shares, weights.astype(engine.dtype), readout)
     cluster_state(engine, State.EMBEDDING, n_clusters, rng, settings=settings)
-    return unexplained
+    rows = engine.take_state(State.EMBEDDING, graphs.sample)
+    labels = engine.take_state(State.LABELS, graphs.sample).astype(np.intp)
+    return _unclear(rows, labels, n_clusters), None
 
 
-def searches(
-    engine: Engine,
-    landmarks: list[RowView],
-    n_clusters: int,
-    *,
-    order: int | None = None,
-    settings: GraphSettings = DEFAULTS,
-) -> list[Search]:
-    """Return a search for the nearest landmarks for each of the neighbourhood sizes."""
-    size = int(landmarks[0].x.shape[0])
-    found = []
-    for part, halfway in settings.landmark_sizes:
-        most = int(np.ceil(part * size / n_clusters))
-        count = min(max(most, settings.fewest_neighbours), size)
-        found.append(
-            landmark_search(
-                engine, landmarks, count, halfway=halfway, order=order, settings=settings
-            )
-        )
-    return found
+def _embed_kernel(
+    block: Block, search: Search, shares: list[float], weights: Array, readout: Array
+) -> Update:
+    """Embed the rows of a block by their nearest landmarks."""
+    parts = []
+    # a few rows at a time: the nearest landmarks of all may take more memory than the views
+    for chunk in chunks_of(block, search):
+        near, _ = compared_rows(block, chunk, search)
+        pairs = [(share, places) for share, places in zip(shares, near, strict=True) if share]
+        parts.append(sum(share * votes_of(places, weights, readout) for share, places in pairs))
+    embedded = namespace(parts[0]).concat(parts, axis=0)
+    xp = namespace(embedded)
+    lengths = xp.sqrt(xp.sum(embedded * embedded, axis=1))[:, None]
+    lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+    return {State.EMBEDDING: embedded / lengths}, ()
 
 
-def choose_search(
-    engine: Engine,
-    candidates: list[Search],
-    n_clusters: int,
-    rng: np.random.Generator,
-    *,
-    settings: GraphSettings = DEFAULTS,
-) -> tuple[Search, float]:
-    """Return the search whose clusters of some random samples are clearest.
-
-    Also returns the part of their embedding's variance within these clusters.
-    """
-    n, size = engine.n_samples, candidates[0].n_landmarks
-    judged = min(n, max(int(settings.judged_per_landmark * size), 10 * n_clusters))
-    rows = engine.take(np.sort(rng.choice(n, judged, replace=False)))
-
-    def embedded(search: Search) -> tuple[Any, Matrix]:
-        weights = _summing_to_one(search.n_nearest)
-        links = weighted_links(nearest_of(rows, search), weights, size)
-        return links, unit_rows(links @ _readout(_gram(links), n_clusters))
-
-    links, embeddings = zip(*engine.side_by_side(embedded, candidates), strict=True)
-    clusters = clearest_clusters(
-        embeddings,
-        partial(cut, links[0]),
-        n_clusters,
-        rng,
-        n_init=settings.embedding_restarts[0],
-        settings=settings,
-    )
-    return candidates[clusters.number], clusters.unexplained
-
-
-def _embed(
-    engine: Engine,
-    search: Search,
-    n_clusters: int,
-    rng: np.random.Generator,
-    settings: GraphSettings = DEFAULTS,
-) -> None:
-    """Put the samples' rows of the top eigenvectors into the blocks, as ``embedding``.
-
-    Eigenvectors are weighted by :func:`manyview.linalg.partition.clear_weights`; rows have unit
-    length. The eigenvectors are those of a random part of the samples.
-    """
-    size, count = search.n_landmarks, search.n_nearest
-    again: Search | None = search
-    if count <= settings.kept_landmarks:
-        find_nearest(engine, search)
-        again = None
-    weights = _summing_to_one(count)
-    part = min(1.0, settings.embedded_per_landmark * size / engine.n_samples)
-    seed = int(rng.integers(2**31 - 1))
-    (gram,) = engine.sum(_gram_kernel, again, weights, size, engine.dtype, part, seed)
-    engine.update(_embed_kernel, again, weights, _readout(to_numpy(gram), n_clusters))
-    engine.forget(State.NEIGHBOURS)
-
-
-def _summing_to_one(count: int) -> Matrix:
-    weights = harmonic_weights(count)
-    return np.asarray(weights / weights.sum())
+def votes_of(near: Array, weights: Array, rows: Array) -> Array:
+    """Return the weighted sums of the rows that belong to the nearest landmarks."""
+    near = near[:, : weights.shape[0]]
+    if isinstance(near, np.ndarray):
+        # a sparse product, as a copy of the rows for each landmark would take much memory
+        return np.asarray(weighted_links(near, weights, rows.shape[0]) @ rows)
+    return weighted_sums(near, placed_like(to_numpy(weights), rows), rows)
 
 
 def _readout(gram: Matrix, n_clusters: int) -> Matrix:
@@ -274,52 +324,23 @@ def _gram(links: Any) -> Matrix:
     return np.asarray(z.T @ z)
 
 
-def _gram_kernel(
-    block: Block,
-    search: Search | None,
-    weights: Array,
-    n_landmarks: int,
-    dtype: np.dtype[Any],
-    part: float,
-    seed: int,
-) -> Sums:
-    """Sum ``Z'Z`` over a random part of the rows; without a search, by the stored landmarks."""
-    like = block.state[State.NEIGHBOURS] if search is None else block.views[0].x
-    drawn = uniform_of_rows(block.numbers(like.data if is_sparse(like) else like), seed)
-    (chosen,) = namespace(drawn).nonzero(drawn < part)
-    if search is None:
-        near = namespace(like).take(like, chosen, axis=0)
-    else:
-        # every view is read before the early return: engines may probe a kernel with a few rows to
-        # learn which views it reads
-        some = Block(slice(0, chosen.shape[0]), [view.take(chosen) for view in block.views])
-        if not chosen.shape[0]:
-            return (placed_like(np.zeros((n_landmarks, n_landmarks)), drawn),)
-        parts = list(nearest_chunks(some, search))
-        near = namespace(parts[0]).concat(parts, axis=0)
-    if in_memory(near):
-        z = weighted_links(to_numpy(near), to_numpy(weights), n_landmarks)
-        return (_gram(z),)
-    # dense, in the precision of the views: sparse products are slow on a device
-    z = scattered(near, as_dtype(weights, dtype), n_landmarks)
-    return (as_dtype(z.T @ z, np.float64),)
+def _unclear(rows: Matrix, labels: Labels, n_clusters: int) -> float:
+    first = unexplained(unit_rows(rows[:, :n_clusters]), labels)
+    return float((2.0 * first + unexplained(rows, labels)) / 3.0)
 
 
-def _embed_kernel(block: Block, search: Search | None, weights: Array, readout: Array) -> Update:
-    """Embed the rows by their nearest landmarks; without a search, by the stored ones."""
-    # a few rows at a time: the nearest landmarks of all may take more memory than the views
-    chunks = [block.state[State.NEIGHBOURS]] if search is None else nearest_chunks(block, search)
-    parts = [_embedded(near, weights, readout) for near in chunks]
-    xp = namespace(parts[0])
-    embedded = xp.concat(parts, axis=0)
-    lengths = xp.sqrt(xp.sum(embedded * embedded, axis=1))[:, None]
-    lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
-    return {State.EMBEDDING: embedded / lengths}, ()
+def unexplained(rows: Matrix, labels: Labels) -> float:
+    """Return the part of the variance of rows that lies within clusters: 0 for a perfect partition.
 
-
-def _embedded(near: Array, weights: Array, readout: Array) -> Array:
-    """Return the weighted sums of the readout's rows that belong to the nearest landmarks."""
-    if isinstance(near, np.ndarray):
-        # a sparse product, as a copy of the rows for each landmark would take much memory
-        return np.asarray(weighted_links(near, weights, readout.shape[0]) @ readout)
-    return weighted_sums(near, weights, readout)
+    Examples
+    --------
+    >>> unexplained(np.array([[0.0], [1.0], [4.0], [5.0]]), np.array([0, 0, 1, 1])).round(3).item()
+    0.059
+    """
+    sizes = np.bincount(labels)
+    sums = np.zeros((sizes.size, rows.shape[1]))
+    np.add.at(sums, labels, rows)
+    means = sums / np.maximum(sizes, 1)[:, None]
+    within = np.sum((rows - means[labels]) ** 2)
+    total = np.sum((rows - rows.mean(axis=0)) ** 2)
+    return np.float64(within / total if total > 0 else 0.0)

@@ -40,7 +40,7 @@ __all__ = ["Checkpoint", "CheckpointFile", "previous_of", "writable"]
 
 _FORM = Form("manyview.MMC checkpoint", version=3, what="checkpoint")
 _IDENTITY = ("parameters", "n_samples", "n_features", "rows", "present")
-_PROGRESS = ("objective", "settled", "confidence", "converged")  # of a Fitted
+_PROGRESS = ("objective", "settled", "converged")  # of a Fitted
 
 
 @dataclass(frozen=True)
@@ -375,5 +375,4 @@ def _is_consistent(header: dict[str, Any], arrays: dict[str, npt.NDArray[Any]]) 
         and bool(((labels >= 0) & (labels < n_clusters)).all())
         and (indicator is None or indicator.shape == (n_samples, n_clusters))
         and len(header["objective"]) > 0
-        and 0.0 <= header["confidence"] <= 1.0
     )

@@ -220,13 +220,13 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         gamma: float | None = None,
         penalty: str = "l21",
         order: int | None = None,
-        indicator: str = "discrete",
+        indicator: str = "leave-one-out",
         init: Any = "graph",
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-3,
         patience: int | None = 3,
-        normalize: Normalize = "rows",
+        normalize: Normalize = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -271,23 +271,20 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         path = self._checkpoint_path()
         checked = self._setup_fit(views)
         rng = self._generator()
-        by_view, graph_settings = resolve_normalization(
+        by_view = resolve_normalization(
             self.normalize, checked, self.n_clusters, rng, self._graph_settings
         )
         rank = checked_rank(self.rank, self.n_clusters, len(checked), self.order)
         init = self.init
         if not isinstance(init, str):
             init = Given.of(init, checked.n_samples, self.n_clusters)
-        complete = checked.present is None
-        start = LabelInitialisation(
-            init, self.n_clusters, rank, self.order, complete, graph_settings
-        )
+        start = LabelInitialisation(init, self.n_clusters, rank, self.order, self._graph_settings)
         engine = self._engine(checked, by_view)
         with engine.running():
             file = saved = None
             if path is not None:
-                scaled = {"normalize": by_view, "by_distance": graph_settings.distance}
-                parameters = self.get_params(deep=False) | {"rank": rank} | scaled
+                resolved = {"rank": rank, "normalize": by_view}
+                parameters = self.get_params(deep=False) | resolved
                 file = CheckpointFile(path, engine, checked, parameters, rng)
                 saved = file.read()
             # before features are dropped

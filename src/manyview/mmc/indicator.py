@@ -46,14 +46,8 @@ class Indicator(ABC):
         _set_from_labels(engine, cluster_sizes(engine, n_clusters))
 
     @abstractmethod
-    def update(
-        self, engine: Engine, factors: Factors, moments: Moments, *, confidence: float
-    ) -> Moments:
-        """Update F in the blocks and return the new moments, or `moments` if F did not change.
-
-        `confidence`, from 0 to 1, is that in the current labels. It damps the discrete update;
-        the orthogonal one ignores it.
-        """
+    def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
+        """Update F in the blocks and return the new moments, or `moments` if F did not change."""
 
     @abstractmethod
     def read(
@@ -96,35 +90,22 @@ class DiscreteIndicator(Indicator):
 
     An update makes at most `max_rounds` rounds of moves. It ends when fewer samples want to move
     than the part `few_movers` of those in the largest round; they wait for the next iteration.
-
-    Notes
-    -----
-    The update is damped if there is confidence in the current labels but the model explains them
-    only in part, since the errors of the model would otherwise become labels. It then maximises
-    ``<B A' + h F, F_new>``, with h from :func:`_damping` times the confidence.
-
-    Damping does not raise J. As ``|F| = |F_new|``, J falls by ``2 <B A', F_new - F>``. Since
-    ``<F, F_new> <= <F, F>``, an F_new that does not lower ``<B A' + h F, F_new>`` satisfies
-    ``<B A', F_new - F> >= h <F, F - F_new> >= 0``.
     """
 
     max_rounds: int = 20
     few_movers: float = 1 / 32
 
-    def update(
-        self, engine: Engine, factors: Factors, moments: Moments, *, confidence: float
-    ) -> Moments:
+    def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Move samples while ``sum_k S_k / sqrt(size_k)`` rises, without emptying a cluster.
 
-        S_k is the sum of the (damped) predictions for cluster k over its members. In each round all
+        S_k is the sum of the predictions for cluster k over its members. In each round all
         samples that would gain by moving alone move together. If that does not raise the criterion
         or empties a cluster, at most half of them, with the largest gains, are tried, and so on
         down to a single sample.
         """
         if moments.squared_prediction(factors.clusters) < LEAST_EXPLAINED * len(factors.clusters):
             return moments  # the prediction of a zero model is rounding
-        damping = confidence * _damping(factors, moments)
-        sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters, damping))
+        sizes, sums = map(to_numpy, engine.update(_tally_kernel, factors.clusters))
         moved, most = False, 0
         for _ in range(self.max_rounds):
             movers = to_numpy(engine.update(_propose_kernel, sizes, sums, _GAIN_THRESHOLDS)[0])
@@ -152,19 +133,6 @@ class DiscreteIndicator(Indicator):
     ) -> Readout:
         """Keep the labels; out-of-sample labels follow the largest prediction."""
         return LargestReadout()
-
-
-def _damping(factors: Factors, moments: Moments) -> float:
-    """Return ``h = u (1 - u)^2``, the weight of the current labels relative to the prediction.
-
-    ``u = |B A' - F|^2 / (K - 1)``, at most 1, is the unexplained part of the indicator. (A model
-    that knows only the cluster sizes has the misfit K - 1.) So h is 0 if the model explains all or
-    nothing, and largest at u = 1/3. The square lets a model that explains little, such as one
-    without interactions, still follow its own prediction.
-    """
-    dimensions = max(len(factors.clusters) - 1, 1)
-    unexplained = min(moments.misfit(factors.clusters) / dimensions, 1.0)
-    return unexplained * (1.0 - unexplained) ** 2
 
 
 def _criterion(sizes: Matrix, sums: Matrix) -> float:
@@ -240,10 +208,8 @@ def _eps(array: Array) -> float:
     return float(namespace(array).finfo(array.dtype).eps)
 
 
-def _tally_kernel(block: Block, clusters: Array, damping: float) -> Update:
+def _tally_kernel(block: Block, clusters: Array) -> Update:
     prediction = interaction(block.state[State.PROJECTIONS]) @ clusters.T
-    if damping:
-        prediction = prediction + damping * block.state[State.INDICATOR]
     return {State.PREDICTION: prediction}, _tally(block.state[State.LABELS], prediction)
 
 
@@ -290,14 +256,12 @@ def _accept_kernel(block: Block) -> Update:
 class LeaveOneOutIndicator(Indicator):
     """One cluster per sample, found before the factors are fitted to it.
 
-    The labels are those of :mod:`manyview.mmc.leave_one_out`.
+    The labels are those of :mod:`manyview.graph.leave_one_out`.
     """
 
     follows_model = False
 
-    def update(
-        self, engine: Engine, factors: Factors, moments: Moments, *, confidence: float
-    ) -> Moments:
+    def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Keep F: the factors are fitted to it."""
         return moments
 
@@ -321,9 +285,7 @@ class OrthogonalIndicator(Indicator):
         else:
             engine.scatter(State.INDICATOR, given.astype(engine.dtype))
 
-    def update(
-        self, engine: Engine, factors: Factors, moments: Moments, *, confidence: float
-    ) -> Moments:
+    def update(self, engine: Engine, factors: Factors, moments: Moments) -> Moments:
         """Set ``F = U V'`` of the thin SVD of the prediction, through its K x K Gram matrix."""
         clusters = factors.clusters.astype(np.float64)
         gram = clusters @ moments.gram @ clusters.T

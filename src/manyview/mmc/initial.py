@@ -1,9 +1,7 @@
 """Initial labels and factors of a fit.
 
-Without its factorisation, and with a ridge on the whole weight tensor, the full-order model has an
-optimal indicator in closed form: the top eigenvectors of the product kernel
-``G = prod_v (1 + X_v X_v')``. So the default initial labels are the clusters of an affinity graph
-built from G, which finds clusters better than G itself (:mod:`manyview.graph`).
+Labels are the clusters of affinity graphs (:mod:`manyview.graph`), of k-means, random, or given.
+Factors are fitted to them.
 """
 
 from __future__ import annotations
@@ -19,14 +17,14 @@ from sklearn.utils.extmath import randomized_svd
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Scaling, State, Sums, Update
 from manyview.engine.arrays import Array, namespace, placed_like, times, to_numpy, uniform_of_rows
-from manyview.graph.kmeans import assigned, cluster_sizes, lloyd
+from manyview.graph.kmeans import assigned, lloyd
+from manyview.graph.leave_one_out import judge_labels
 from manyview.graph.settings import DEFAULTS, GraphSettings
-from manyview.graph.spectral import all_order_labels, spectral_labels
+from manyview.graph.spectral import spectral_labels
 from manyview.linalg.partition import Labels, cluster_rows, without_empty
 from manyview.linalg.solvers import inverse_square_root
-from manyview.mmc.leave_one_out import judge_labels
 from manyview.mmc.objective import Factors, Moments, project_all
-from manyview.mmc.solver import Fitted, Problem, begin, factor_steps, one_iteration
+from manyview.mmc.solver import Fitted, Problem, begin
 from manyview.views.checks import position
 
 __all__ = [
@@ -44,19 +42,11 @@ __all__ = [
 class InitialSettings:
     """Tuning constants of the initialisation, except those of the affinity graph."""
 
-    noise: float = 0.3
-    """Unexplained variance of the embedding from which the graph shows no clusters; noise alone
-    has .3 to .7, real data mostly .04 to .2."""
     neighbourhood_factor: float = 1 / 4
     """Neighbourhood size of each further initialisation, relative to the one before."""
     lower_by: float = 0.1
     """Relative decrease of the objective for one initialisation to replace another; the objective
     ranks them only roughly."""
-    smallest_part: float = 0.25
-    """Smallest cluster of k-means, relative to that of the graph, below which k-means has put
-    outliers into clusters of their own."""
-    takeover_iterations: int = 20
-    """Most iterations of k-means over all samples before it is compared with the graph."""
     kmeans_rows: int = 4000
     """Rows on which k-means starts, or 50 per cluster if that is more."""
     ridge: float = 0.01
@@ -67,15 +57,13 @@ class InitialSettings:
 class LabelInitialisation:
     """Initialisation of fits: how labels are found, and the shape of the factors.
 
-    `init` is one of ``INITS``, or what the caller gave. `complete` says whether all samples have
-    all views.
+    `init` is one of ``INITS``, or what the caller gave.
     """
 
     init: str | Given
     n_clusters: int
     rank: int
     order: int | None
-    complete: bool = True
     graph_settings: GraphSettings = DEFAULTS
     settings: ClassVar[InitialSettings] = InitialSettings()
 
@@ -89,91 +77,32 @@ class LabelInitialisation:
     ) -> Fitted:
         """Return a fit before its first iteration, with its state in the blocks.
 
-        Labels of the graph have a confidence, the higher the clearer they are. Where the graph
-        shows no clusters the confidence is 0, and labels of k-means replace them if the model fits
-        these better. `number` counts the initialisations of a fit from 0; further ones use smaller
+        `number` counts the initialisations of a fit from 0; further ones from graphs use smaller
         neighbourhoods.
         """
+        options = {
+            "order": self.order,
+            "neighbourhood": float(self.settings.neighbourhood_factor**number),
+        }
+        given = None
         if isinstance(self.init, Given):
             engine.scatter(State.LABELS, self.init.labels)
-            if not problem.indicator.follows_model:
-                self._judge_labels(engine, rng)
-            return self._from_labels(engine, problem, rng, given=self.init.indicator)
-        if self.init != "graph":
+            given = self.init.indicator
+        elif self.init != "graph":
             _BY_LABELS[self.init](engine, self.n_clusters, rng)
-            if not problem.indicator.follows_model:
-                self._judge_labels(engine, rng)
-            return self._from_labels(engine, problem, rng)
-        unexplained = spectral_labels(
-            engine,
-            self.n_clusters,
-            rng,
-            order=self.order,
-            neighbourhood=float(self.settings.neighbourhood_factor**number),
-            settings=self.graph_settings,
-        )
-        confidence = max(0.0, 1.0 - (unexplained / self.settings.noise) ** 2)
+        elif problem.indicator.follows_model:
+            spectral_labels(engine, self.n_clusters, rng, settings=self.graph_settings, **options)
+            engine.forget(State.EMBEDDING)
         if not problem.indicator.follows_model:
-            self._judge_labels(engine, rng, others=number == 0)
-        elif confidence == 0.0 and self.complete and number == 0:
-            # k-means would cluster samples by their missing views
-            self._take_kmeans_if_better(engine, problem, rng)
-        return self._from_labels(engine, problem, rng, confidence=confidence)
-
-    def _judge_labels(
-        self, engine: Engine, rng: np.random.Generator, *, others: bool = False
-    ) -> None:
-        """Revise the labels in the blocks by leave-one-out predictions.
-
-        With `others`, the clusters of the graph of all orders compete with them, where all samples
-        are compared with each other.
-        """
-        found = []
-        exact = engine.n_samples <= self.graph_settings.exact_limit
-        if others and exact and len(engine.scalings) > 1:
-            found.append(
-                all_order_labels(
-                    engine, self.n_clusters, rng, order=self.order, settings=self.graph_settings
-                )
+            judge_labels(
+                engine,
+                self.n_clusters,
+                rng,
+                initial=self.init == "graph",
+                graph_settings=self.graph_settings,
+                **options,
             )
-        judge_labels(
-            engine,
-            self.n_clusters,
-            rng,
-            order=self.order,
-            others=found,
-            graph_settings=self.graph_settings,
-        )
-
-    def _take_kmeans_if_better(
-        self, engine: Engine, problem: Problem, rng: np.random.Generator
-    ) -> None:
-        """Replace the labels in the blocks by those of k-means if the objective is clearly lower.
-
-        It is compared after an iteration from each and the factor updates of another one: after a
-        single update the model fits single features, and not yet their products. K-means that puts
-        outliers into clusters of their own is left out, as any model fits those.
-        """
-
-        def objective_after() -> float:
-            fitted = self._from_labels(engine, problem, rng)
-            factors, moments, _ = one_iteration(
-                engine, problem, fitted.factors, fitted.moments, confidence=0.0
-            )
-            value = problem.value(*factor_steps(engine, problem, factors, moments))
-            engine.unrestrict()
-            return value
-
-        settings = self.settings
-        of_graph, sizes = engine.snapshot(State.LABELS), cluster_sizes(engine, self.n_clusters)
-        by_graph = objective_after()
-        iterations = settings.takeover_iterations
-        kmeans_labels(engine, self.n_clusters, rng, max_iter=iterations, settings=settings)
-        of_kmeans = engine.snapshot(State.LABELS)
-        smallest = cluster_sizes(engine, self.n_clusters).min()
-        outliers = smallest < settings.smallest_part * sizes.min()
-        better = not outliers and objective_after() < (1.0 - settings.lower_by) * by_graph
-        engine.restore(of_kmeans if better else of_graph)
+        return self._from_labels(engine, problem, rng, given=given)
 
     def _from_labels(
         self,
@@ -182,14 +111,13 @@ class LabelInitialisation:
         rng: np.random.Generator,
         *,
         given: Matrix | None = None,
-        confidence: float = 0.0,
     ) -> Fitted:
         problem.indicator.start(engine, self.n_clusters, given)
         seed = int(rng.integers(2**31 - 1))
         factors, moments = initial_factors(
             engine, self.n_clusters, self.rank, seed, order=self.order, settings=self.settings
         )
-        return begin(engine, problem, factors, moments, confidence=confidence)
+        return begin(engine, problem, factors, moments)
 
 
 def random_labels(engine: Engine, n_clusters: int, rng: np.random.Generator) -> None:

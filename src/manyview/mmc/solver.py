@@ -81,7 +81,6 @@ class Fitted:
     moments: Moments
     objective: list[float] = field(default_factory=list)  # J after every iteration
     settled: int = 0  # number of the last iterations that left the indicator unchanged
-    confidence: float = 0.0  # in the initial labels, 0 to 1; damps the indicator update
     converged: bool = False
     interrupted: bool = False
 
@@ -111,11 +110,9 @@ _STATE = (
 )  # what an iteration changes; projections follow from the factors
 
 
-def begin(
-    engine: Engine, problem: Problem, factors: Factors, moments: Moments, *, confidence: float = 0.0
-) -> Fitted:
+def begin(engine: Engine, problem: Problem, factors: Factors, moments: Moments) -> Fitted:
     """Return a fit before its first iteration, with balanced factors."""
-    return Fitted(*balanced(engine, problem, factors, moments), confidence=confidence)
+    return Fitted(*balanced(engine, problem, factors, moments))
 
 
 def carry_on(
@@ -142,7 +139,7 @@ def carry_on(
     try:
         while len(fitted.objective) < problem.max_iter and not fitted.converged:
             factors, moments, change = one_iteration(
-                engine, problem, fitted.factors, fitted.moments, confidence=fitted.confidence
+                engine, problem, fitted.factors, fitted.moments
             )
             value = problem.value(factors, moments)
             if value <= previous:
@@ -173,7 +170,7 @@ def carry_on(
 
 
 def one_iteration(
-    engine: Engine, problem: Problem, factors: Factors, moments: Moments, *, confidence: float
+    engine: Engine, problem: Problem, factors: Factors, moments: Moments
 ) -> tuple[Factors, Moments, float]:
     """Run one iteration: factors, then indicator.
 
@@ -181,7 +178,7 @@ def one_iteration(
     """
     factors, moments = factor_steps(engine, problem, factors, moments)
     engine.update(_remember_kernel)
-    renewed = problem.indicator.update(engine, factors, moments, confidence=confidence)
+    renewed = problem.indicator.update(engine, factors, moments)
     if renewed is moments:
         engine.forget(State.PREVIOUS_INDICATOR)
         return factors, moments, 0.0
