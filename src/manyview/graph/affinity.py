@@ -1,10 +1,8 @@
 """Affinity of samples over several views.
 
 The affinity of two samples is the product over the views of ``1 + c``, with c the cosine of their
-rows. Three corrections keep a single view, or a few features, from dominating the product:
+rows. Two corrections keep a single view from dominating the product:
 
-- Features are scaled half-way to unit variance. Unscaled, a few large features decide; fully
-  scaled, noise weighs as much as signal.
 - Cosines far above the mean are winsorised. In views of names, categories or few words most
   cosines are 0 and a few are 1, and a pair that shares a name would be nearest whatever the other
   views contain.
@@ -88,30 +86,17 @@ def compared_by_distance(
     ]
 
 
-def feature_widths(
-    engine: Engine, by_distance: Sequence[bool], *, halfway: bool = True
-) -> list[Matrix]:
+def feature_widths(engine: Engine, by_distance: Sequence[bool]) -> list[Matrix]:
     """Return the factors of each view's features.
 
-    Features of views that are compared by angle are scaled half-way to unit variance (their mean
-    square to the power -1/4), or not at all. Standardised rows that are compared by distance have
-    a mean square length of 1.
+    Standardised rows that are compared by distance have a mean square length of 1. Features of
+    other views stay as they are.
     """
     widths = []
-    for v, scaling in enumerate(engine.scalings):
-        if by_distance[v]:
-            varying = int(np.sum(scaling.width != 0))  # constant features have width 0
-            size = 1.0 / np.sqrt(max(varying, 1))
-            widths.append(np.full(scaling.n_features, size, dtype=engine.dtype))
-            continue
-        if not halfway:
-            widths.append(np.ones(scaling.n_features, dtype=engine.dtype))
-            continue
-        squares = engine.moments[v][1][:-1]
-        largest_square = max(float(squares.max(initial=0.0)), np.finfo(np.float64).tiny)
-        there = squares > 1e-24 * largest_square  # below, a feature is constant zero
-        width = np.where(there, np.where(there, squares, 1.0) ** -0.25, 0.0)
-        widths.append(width.astype(engine.dtype))
+    for scaling, distance in zip(engine.scalings, by_distance, strict=True):
+        varying = int(np.sum(scaling.width != 0)) if distance else 1  # constant ones have width 0
+        size = 1.0 / np.sqrt(max(varying, 1))
+        widths.append(np.full(scaling.n_features, size, dtype=engine.dtype))
     return widths
 
 

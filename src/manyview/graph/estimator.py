@@ -174,5 +174,5 @@ class MultiViewSpectral(MultiViewClusterer):
             settings = replace(settings, sizes=(float(self.neighbourhood),))
         if self.landmarks is not None:
             count = int(self.landmarks)
-            settings = replace(settings, exact_limit=0, n_landmarks=count, landmarks_per_cluster=0)
+            settings = replace(settings, n_compared=count, compared_per_cluster=0)
         return settings

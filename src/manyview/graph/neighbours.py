@@ -10,15 +10,7 @@ import scipy.sparse as sp
 
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView
-from manyview.engine.arrays import (
-    Array,
-    as_dtype_of,
-    is_sparse,
-    largest,
-    namespace,
-    placed_like,
-    uniform_of_rows,
-)
+from manyview.engine.arrays import Array, is_sparse, largest, namespace
 from manyview.graph.affinity import (
     Rows,
     Spread,
@@ -35,11 +27,12 @@ from manyview.graph.affinity import (
 from manyview.graph.settings import DEFAULTS, GraphSettings
 
 __all__ = [
-    "Search",
+    "Comparison",
     "chunks_of",
-    "compared_rows",
+    "compare_sample",
+    "comparison_with",
     "harmonic_weights",
-    "landmark_search",
+    "kernels_of",
     "weighted_links",
 ]
 
@@ -63,11 +56,12 @@ def harmonic_weights(count: int) -> npt.NDArray[np.float64]:
     return np.asarray(np.cumsum(shares[::-1])[::-1] / count)
 
 
-class SearchedView(NamedTuple):
+class ComparedView(NamedTuple):
     """Landmarks of one view, and how samples are compared with them.
 
     ``columns`` and ``widths`` scale the features, ``missing`` marks landmarks that miss the view
-    (None: none), cosines are winsorised above ``bound`` and multiplied by ``weight``.
+    (None: none). For neighbours, cosines are winsorised above ``bound`` and multiplied by
+    ``weight``.
     """
 
     columns: tuple[Array, Array] | None
@@ -79,41 +73,35 @@ class SearchedView(NamedTuple):
     weight: float
 
 
-class Search(NamedTuple):
+class Comparison(NamedTuple):
     """Comparison of samples with landmarks, as it is passed to the blocks.
 
-    ``sequence`` has the landmarks in random order; of equally near ones the first in it is taken,
-    where the first in the data would favour some landmarks. ``fitted`` are the landmarks of the
-    regressions. ``chunk`` rows are compared at a time. Without ``itself`` the landmarks are the
-    samples themselves, and none is its own neighbour.
+    ``chunk`` rows are compared at a time.
     """
 
-    views: list[SearchedView]
-    n_nearest: int
+    views: list[ComparedView]
     order: int | None
-    excess_weight: float
-    sequence: Array
-    fitted: Array
     chunk: int
-    itself: bool = True
 
-    @property
-    def n_landmarks(self) -> int:
-        """Number of landmarks."""
-        return int(self.views[0].landmarks.x.shape[0])
+    def with_first(self, count: int) -> Comparison:
+        """Return the comparison with the first `count` landmarks only."""
+        views = []
+        for view in self.views:
+            parts = (None if part is None else part[:count] for part in view.landmarks[2:])
+            landmarks = Rows(view.landmarks.x[:count], view.landmarks.shift, *parts)
+            missing = None if view.missing is None else view.missing[:count]
+            views.append(view._replace(landmarks=landmarks, missing=missing))
+        return self._replace(views=views)
 
 
-def landmark_search(
+def comparison_with(
     engine: Engine,
     landmarks: list[RowView],
-    n_nearest: int,
     *,
-    fitted: npt.NDArray[np.intp] | None = None,
-    itself: bool = True,
     order: int | None = None,
     settings: GraphSettings = DEFAULTS,
-) -> Search:
-    """Prepare the search for nearest landmarks, given the landmarks' rows of each view."""
+) -> Comparison:
+    """Prepare the comparison with landmarks, given their rows of each view."""
     columns = [scaling.columns for scaling in engine.scalings]
     by_distance = compared_by_distance(engine, landmarks, settings)
     widths = feature_widths(engine, by_distance)
@@ -128,18 +116,8 @@ def landmark_search(
     bounds = [spread.bound for spread in spreads]
     weights = view_weights(spreads, settings)
     missing = map(_missing, landmarks)
-    views = map(SearchedView, columns, widths, by_distance, prepared, missing, bounds, weights)
-    drawn = uniform_of_rows(np.arange(prepared[0].x.shape[0], dtype=np.uint64), seed=0)
-    return Search(
-        list(views),
-        n_nearest,
-        order,
-        settings.excess_weight,
-        np.argsort(drawn),
-        np.arange(0) if fitted is None else fitted,
-        engine.chunk,
-        itself,
-    )
+    views = map(ComparedView, columns, widths, by_distance, prepared, missing, bounds, weights)
+    return Comparison(list(views), order, engine.chunk)
 
 
 def _missing(view: RowView) -> Array | None:
@@ -148,44 +126,77 @@ def _missing(view: RowView) -> Array | None:
     return missing if missing is not None and bool(namespace(missing).any(missing)) else None
 
 
-def chunks_of(block: Block, search: Search) -> list[slice]:
+def chunks_of(block: Block, comparison: Comparison) -> list[slice]:
     """Return the rows of a block that are compared at a time."""
-    size, step = block.rows.stop - block.rows.start, search.chunk
+    size, step = block.rows.stop - block.rows.start, comparison.chunk
     return [slice(begin, min(begin + step, size)) for begin in range(0, max(size, 1), step)]
 
 
-def compared_rows(block: Block, chunk: slice, search: Search) -> tuple[list[Array], list[Array]]:
-    """Return the nearest landmarks and the kernels of some rows of a block.
+def kernels_of(block: Block, chunk: slice, comparison: Comparison) -> list[Array]:
+    """Return the kernels of some rows of a block with the landmarks.
 
-    Both have an entry for the product of all views, and one for each view if there are several.
-    Landmarks come nearest first; kernels are those with the ``fitted`` landmarks.
+    The first is the product over the views; those of the single views follow if there are several.
     """
-    affinities, products = [], []
-    for view, searched in zip(block.views, search.views, strict=True):
+    _, products = _compared(block, chunk, comparison)
+    return _kernels(products, comparison.order)
+
+
+def compare_sample(
+    engine: Engine,
+    rows: list[RowView],
+    comparison: Comparison,
+    drawn: npt.NDArray[np.intp],
+    n_nearest: int,
+    n_fitted: int,
+    settings: GraphSettings = DEFAULTS,
+) -> tuple[list[npt.NDArray[Any]], list[Matrix]]:
+    """Return the nearest other samples, and the kernels with the first `n_fitted` landmarks.
+
+    The landmarks are the samples themselves, in the random order `drawn`: of equally near ones the
+    first is taken, and the order of the data would favour some. Nearest samples come nearest first.
+    Both results have an entry for the product of all views, and one for each view if there are
+    several.
+    """
+    size = rows[0].x.shape[0]
+    block, place = Block(slice(0, size), rows), np.argsort(drawn)
+
+    def compared(chunk: slice) -> tuple[list[Array], list[Array]]:
+        prepared, products = _compared(block, chunk, comparison)
+        kernels = _kernels([product[:, :n_fitted] for product in products], comparison.order)
+        affinities = []
+        for compared, product, own in zip(comparison.views, products, prepared, strict=True):
+            cosine = cosines(product, own, compared.landmarks, compared.missing)
+            cosine = winsorised(cosine, compared.bound, settings.excess_weight)
+            affinities.append(cosine if compared.weight == 1.0 else compared.weight * cosine)
+        orders = [product_kernel(affinities, comparison.order)]
+        if len(affinities) > 1:
+            orders += affinities
+        near = []
+        for affinity in orders:
+            affinity[np.arange(len(affinity)), place[chunk]] = -np.inf
+            near.append(drawn[largest(affinity, n_nearest)].astype(np.int32))
+        return near, kernels
+
+    near, kernels = zip(*engine.side_by_side(compared, chunks_of(block, comparison)), strict=True)
+    return (
+        [np.concatenate(parts) for parts in zip(*near, strict=True)],
+        [np.concatenate(parts) for parts in zip(*kernels, strict=True)],
+    )
+
+
+def _compared(block: Block, chunk: slice, comparison: Comparison) -> tuple[list[Rows], list[Array]]:
+    """Return some rows of a block, prepared, and their products with the landmarks, by view."""
+    prepared, products = [], []
+    for view, compared in zip(block.views, comparison.views, strict=True):
         scale = None if view.scale is None else view.scale[chunk]
         some = RowView(view.x[chunk] if is_sparse(view.x) else view.x[chunk, ...], scale)
-        rows = prepare_rows(some, searched.columns, searched.widths, searched.by_distance)
-        product = inner_products(rows, searched.landmarks)
-        products.append(namespace(product).take(product, search.fitted, axis=1))
-        cosine = cosines(product, rows, searched.landmarks, searched.missing)
-        cosine = winsorised(cosine, searched.bound, search.excess_weight)
-        affinities.append(cosine if searched.weight == 1.0 else searched.weight * cosine)
-    kernels = [product_kernel(products, search.order)]
-    orders = [product_kernel(affinities, search.order)]
+        prepared.append(prepare_rows(some, compared.columns, compared.widths, compared.by_distance))
+        products.append(inner_products(prepared[-1], compared.landmarks))
+    return prepared, products
+
+
+def _kernels(products: list[Array], order: int | None) -> list[Array]:
+    kernels = [product_kernel(products, order)]
     if len(products) > 1:
         kernels += [1.0 + product for product in products]
-        orders += affinities
-    begin = block.rows.start + chunk.start
-    return [_nearest_by(affinity, begin, search) for affinity in orders], kernels
-
-
-def _nearest_by(affinity: Array, begin: int, search: Search) -> Array:
-    """Return the nearest landmarks by an affinity of rows, which are numbered from `begin`."""
-    xp = namespace(affinity)
-    if not search.itself:
-        own = np.arange(begin, begin + affinity.shape[0])
-        others = placed_like(own[:, None] != np.arange(affinity.shape[1]), affinity)
-        affinity = xp.where(others, affinity, xp.full_like(affinity, -xp.inf))
-    places = largest(xp.take(affinity, search.sequence, axis=1), search.n_nearest)
-    near = xp.take(search.sequence, xp.reshape(places, (-1,)))
-    return as_dtype_of(xp.reshape(near, places.shape), places)
+    return kernels

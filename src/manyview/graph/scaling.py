@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from manyview.engine import RowView, engine_for
 from manyview.engine.arrays import is_sparse
-from manyview.graph.leave_one_out import LabelJudge, LeaveOneOutSettings
+from manyview.graph.leave_one_out import LabelJudge
 from manyview.graph.settings import DEFAULTS, GraphSettings
 from manyview.views import Normalize, Views, as_views, check_scale, normalize_by_view
 
@@ -53,12 +53,11 @@ def resolve_normalization(
     def unclear(found: list[str | None]) -> float:
         engine, own = engine_for(sample, normalize=found), np.random.default_rng(seed)
         with engine.running():
-            judged = LabelJudge(engine, n_clusters, own, graph_settings=settings)
-            best = judged.best_of_graphs(engine, own)
-        return best.error * best.unexplained
+            judge = LabelJudge(engine, n_clusters, own, settings=settings)
+            return judge.best_of_graphs(own).unclear
 
-    clearly = LeaveOneOutSettings().clearly
-    return standardised if unclear(standardised) < clearly * unclear(by_view) else by_view
+    clearer = unclear(standardised) < settings.clearly * unclear(by_view)
+    return standardised if clearer else by_view
 
 
 def _sample(

@@ -80,7 +80,7 @@ class LabelInitialisation:
         `number` counts the initialisations of a fit from 0; further ones from graphs use smaller
         neighbourhoods.
         """
-        options = {
+        options: dict[str, Any] = {
             "order": self.order,
             "neighbourhood": float(self.settings.neighbourhood_factor**number),
         }
@@ -99,7 +99,7 @@ class LabelInitialisation:
                 self.n_clusters,
                 rng,
                 initial=self.init == "graph",
-                graph_settings=self.graph_settings,
+                settings=self.graph_settings,
                 **options,
             )
         return self._from_labels(engine, problem, rng, given=given)
