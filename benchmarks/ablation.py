@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,6 @@ from threadpoolctl import threadpool_limits
 from benchmarks.ablation_tables import (
     FEWER,
     FITTED,
-    INITIALISATION,
     PREDICTED,
     RIDGE,
     WITH_ALL,
@@ -25,19 +25,21 @@ from benchmarks.ablation_tables import (
     gain_table,
     held_out_table,
     product_table,
+    set_table,
 )
 from benchmarks.variants import (
+    PARTS,
     FirstFitted,
     FirstFittedToAll,
     FittedToAll,
-    FromFullInitialisation,
-    InitialisationOnly,
     Predicted,
     PredictedByRidge,
-    ScaledGamma,
-    ScaledRank,
+    SummedGraphs,
+    UmapKMeans,
+    Without,
 )
-from manyview import MMC, as_views
+from manyview import MMC, MultiViewSpectral, as_views
+from manyview.baselines.references import KMeansBeside
 from manyview.cli.compare import shown_progress
 from manyview.datasets import Dataset, make_views
 from manyview.datasets.files import find_dataset
@@ -47,24 +49,25 @@ from manyview.storage import whole_file
 HELD_OUT = 0.3
 SIGN_NOISE = 0.3
 SIGN_DIMENSIONS = (5, 10)
-PRODUCT_CLUSTERS = (2, 3)
+PRODUCT_CLUSTERS = (2, 3, 4)
 ALWAYS = (
-    Method(INITIALISATION, InitialisationOnly),
+    REFERENCES["MultiViewSpectral"],
     METHODS["MMC"],
-    METHODS["MMC-F"],
+    Method("in-sample indicator", MMC, {"indicator": "discrete"}),
     Method("orthogonal indicator", MMC, {"indicator": "orthogonal"}),
-    Method("half the rank", ScaledRank, {"times": 0.5}),
-    Method("twice the rank", ScaledRank, {"times": 2.0}),
-    Method("gamma / 10", ScaledGamma, {"times": 0.1}),
-    Method("gamma x 10", ScaledGamma, {"times": 10.0}),
-    Method("patience=None", MMC, {"patience": None}),
+    *(Method(f"without {part}", Without, {"part": part}) for part in PARTS),
+    Method("unit rows", MMC, {"normalize": "rows"}),
+    Method("MMC, init=kmeans", MMC, {"init": "kmeans"}),
+    REFERENCES["k-means"],
+    Method("k-means, standardised", KMeansBeside, {"normalize": "columns"}),
+    REFERENCES["spectral"],
+    Method("spectral, summed graphs", SummedGraphs, {"normalize": "rows"}),
 )
-ORDERS = (1, 2)
+UMAP = Method("UMAP and k-means", UmapKMeans, {"normalize": "rows"})
 ON_PRODUCTS = (
-    Method(INITIALISATION, InitialisationOnly),
+    REFERENCES["MultiViewSpectral"],
+    Method("MultiViewSpectral, product", MultiViewSpectral, {"graph": "product"}),
     METHODS["MMC"],
-    Method("MMC, n_init=3", MMC, {"n_init": 3}),
-    Method(f"{INITIALISATION}, order 1", InitialisationOnly, {"order": 1}),
     Method("MMC, order 1", MMC, {"order": 1}),
     REFERENCES["k-means"],
     REFERENCES["spectral"],
@@ -135,23 +138,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def ablation(
     harness: Harness, datasets: Sequence[Dataset], repeats: int, n_samples: int = 1000
 ) -> str:
-    """Return the three tables as Markdown; `n_samples` is the size of the synthetic datasets."""
-    runs: list[Run] = []
+    """Return the four tables as Markdown; `n_samples` is the size of the synthetic datasets."""
+    methods = [*ALWAYS, UMAP] if find_spec("umap") else list(ALWAYS)
+    names = [method.name for method in methods]
+    runs = harness.runs("variants", methods, datasets, repeats)
     splits: list[Run] = []
     dropped: dict[str, Dropped] = {}
     for dataset in datasets:
-        name = dataset.name
-        runs += harness.runs(f"variants, {name}", variants(len(dataset.views)), [dataset], repeats)
         splits += split_runs(harness, dataset, repeats)
-        failed = [r.error for r in runs if (r.method, r.data) == ("MMC", name) and r.error]
-        dropped[name] = Dropped({}, failed[0]) if failed else dropped_features(dataset)
-    made = product_sets(repeats, n_samples)
-    products = harness.runs("products", ON_PRODUCTS, made, 1)
-    n_views = {dataset.name: len(dataset.views) for dataset in datasets}
+        dropped[dataset.name] = dropped_features(dataset)
+    products = harness.runs("products", ON_PRODUCTS, product_sets(repeats, n_samples), 1)
     return "\n".join(
         [
             f"NMI (geometric), percent, mean over {repeats} seeds:\n",
-            gain_table(runs, [method.name for method in variants(max(ORDERS) + 1)], n_views),
+            gain_table(runs, names),
+            "The same by data set:\n",
+            set_table(runs, names, [dataset.name for dataset in datasets]),
             f"Features dropped, and prediction of held-out samples, NMI as above; "
             f"{100 * HELD_OUT:g} % of the samples are held out in {repeats} random splits:\n",
             held_out_table(runs, splits, dropped),
@@ -160,25 +162,6 @@ def ablation(
             product_table(products),
         ]
     )
-
-
-def variants(n_views: int) -> list[Method]:
-    """Return the methods for a dataset with `n_views` views, with all lower orders."""
-    orders = [order for order in ORDERS if order < n_views]
-    lower = [
-        method
-        for order in orders
-        for method in (
-            Method(f"{INITIALISATION}, order {order}", InitialisationOnly, {"order": order}),
-            Method(f"order {order}", MMC, {"order": order}),
-            Method(
-                f"order {order}, full-order initialisation",
-                FromFullInitialisation,
-                {"order": order},
-            ),
-        )
-    ]
-    return [*ALWAYS, *lower, REFERENCES["k-means"]]
 
 
 def split_runs(harness: Harness, dataset: Dataset, repeats: int) -> list[Run]:

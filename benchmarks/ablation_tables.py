@@ -12,7 +12,7 @@ from manyview.experiment import Run
 from manyview.experiment.significance import paired_differences
 
 NMI = "nmi_geometric"
-INITIALISATION = "initialisation only"
+INITIALISATION = "MultiViewSpectral"
 FITTED, PREDICTED = "MMC, fit of all samples", "MMC, predicted"
 RIDGE = "initialisation and ridge, predicted"
 WITH_ALL, FEWER = "training samples, in a fit of all", "training samples, fitted alone"
@@ -31,27 +31,41 @@ class Dropped:
     error: str = ""
 
 
-def gain_table(runs: Sequence[Run], variants: Sequence[str], n_views: Mapping[str, int]) -> str:
-    """Return NMI by variant and dataset, and the gain of each variant over the initialisation."""
+def gain_table(runs: Sequence[Run], variants: Sequence[str]) -> str:
+    """Return the mean NMI of each variant, and its differences to the initialisation and to MMC."""
     cells = _whole_cells(runs)
     whole = [run for cell in cells.values() for run in cell]
-    gains = {}
-    if any(run.method == INITIALISATION for run in whole):
-        # the differences are those of the initialisation less the variant
-        gains = {
-            d.other: (-d.mean, -d.high, -d.low)
-            for d in paired_differences(whole, INITIALISATION, NMI)
-        }
+    gains, behind = _differences(whole, INITIALISATION), _differences(whole, "MMC")
     rows = []
     for variant in variants:
-        row = [_percent(cells.get((variant, name)), NMI) for name in n_views]
-        row.append(_gain(*gains[variant]) if variant in gains else DASH)
-        row.append(_counted(cells, variant, list(n_views)) if variant in gains else DASH)
+        of_variant = [cell for (name, _), cell in cells.items() if name == variant]
+        means = [_scores(cell, NMI).mean() for cell in of_variant]
+        row = [f"{np.mean(means):.1f} ({len(means)})" if means else DASH]
+        row.append(gains.get(variant, DASH))
+        row.append(_counted(cells, variant) if variant in gains else DASH)
+        row.append(behind.get(variant, DASH))
         rows.append([variant, *row])
-    heads = ["variant", *n_views, "gain over initialisation (95 %)", "better / equal / worse"]
-    few = [name for name, count in n_views.items() if count < 3]
-    notes = [f"order 2 is the full order of two views: {', '.join(few)}"] if few else []
-    return _table(heads, rows, notes + _reasons(runs))
+    heads = ["variant", "mean (sets)", "gain over initialisation (95 %)"]
+    heads += ["better / equal / worse", "difference to MMC (95 %)"]
+    return _table(heads, rows, _reasons(runs))
+
+
+def set_table(runs: Sequence[Run], variants: Sequence[str], names: Sequence[str]) -> str:
+    """Return NMI by dataset and variant."""
+    cells = _whole_cells(runs)
+    rows = [
+        [name, *(_percent(cells.get((variant, name)), NMI) for variant in variants)]
+        for name in names
+    ]
+    return _table(["set", *variants], rows, [])
+
+
+def _differences(runs: Sequence[Run], method: str) -> dict[str, str]:
+    """Return the scores of all others less those of a method, as text."""
+    if not any(run.method == method for run in runs):
+        return {}
+    found = paired_differences(runs, method, NMI)
+    return {d.other: _gain(-d.mean, -d.high, -d.low) for d in found}
 
 
 def held_out_table(
@@ -130,8 +144,9 @@ def _whole_cells(runs: Sequence[Run]) -> Cells:
     }
 
 
-def _counted(cells: Cells, variant: str, names: Sequence[str]) -> str:
-    both = [name for name in names if (variant, name) in cells and (INITIALISATION, name) in cells]
+def _counted(cells: Cells, variant: str) -> str:
+    names = [name for method, name in cells if method == variant]
+    both = [name for name in names if (INITIALISATION, name) in cells]
     gaps = np.array(
         [
             _scores(cells[variant, name], NMI).mean()

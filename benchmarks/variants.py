@@ -6,19 +6,21 @@ They have their own module because the processes of a comparison import them by 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from sklearn.cluster import KMeans
 from sklearn.linear_model import RidgeClassifier
 
-from manyview import MMC, Views, as_views
+from manyview import MMC, MultiViewSpectral, Views, as_views
 from manyview.baselines.common import concatenated, scaled_arrays
-from manyview.engine import engine_for
-from manyview.mmc.initial import LabelInitialisation
-from manyview.mmc.objective import default_gamma, default_rank, penalty_named
+from manyview.baselines.graphs import knn_graph, normalized_laplacian
+from manyview.graph.settings import ALL_ORDERS, FAR_PRODUCT, NEAR_PRODUCT, GraphSettings
+from manyview.linalg.eigen import smallest_eigenvectors
+from manyview.linalg.partition import cluster_rows, unit_rows
 
 Labels = npt.NDArray[np.intp]
 
@@ -29,7 +31,7 @@ class _Configured:
 
     n_clusters: int
     random_state: int | None = None
-    normalize: str | None = "rows"
+    normalize: str | None = "auto"
 
     def _mmc(self, **options: Any) -> MMC:
         return MMC(
@@ -40,73 +42,61 @@ class _Configured:
         )
 
 
-@dataclass
-class InitialisationOnly(_Configured):
-    """The initial labels of MMC with the same seed."""
+PARTS: dict[str, dict[str, Any]] = {
+    "votes": {"votes": 0.0},
+    "regressions": {"votes": 1e6},
+    "other graphs": {"graphs": (ALL_ORDERS,)},
+    "graphs of single views": {"graphs": (FAR_PRODUCT, NEAR_PRODUCT)},
+    "the near graph": {"graphs": (ALL_ORDERS, FAR_PRODUCT)},
+    "distances": {"distance": False},
+    "winsorising": {"winsorise_at": np.inf},
+}
+"""What of the label step and its graphs :class:`Without` can leave out."""
 
-    order: int | None = None
+
+@dataclass
+class Without(_Configured):
+    """MMC without one of ``PARTS``."""
+
+    part: str = "votes"
 
     def fit(self, views: Any) -> Self:
-        checked = as_views(views)
-        engine, mmc = engine_for(checked, normalize=self.normalize), self._mmc()
-        rank = default_rank(self.n_clusters, len(checked), self.order)
-        initial = LabelInitialisation("graph", self.n_clusters, rank, self.order)
-        with engine.running():
-            # MMC draws its initialisation before anything else
-            initial.begin(engine, mmc._problem(engine, mmc.gamma), mmc._generator(), 0)
-            self.labels_ = engine.gather("labels")
+        model = self._mmc()
+        model._graph_settings = replace(GraphSettings(), **PARTS[self.part])
+        self.labels_ = model.fit(views).labels_
         return self
 
 
 @dataclass
-class _Varied(_Configured, ABC):
-    """MMC with parameters that follow from the data."""
+class SummedGraphs(_Configured):
+    """Spectral clustering of the sum of the views' graphs of 15 nearest neighbours."""
 
     def fit(self, views: Any) -> Self:
-        checked = as_views(views)
-        model = self._mmc(**self._options(checked)).fit(checked)
-        self.labels_, self.n_iter_, self.objective_ = model.labels_, model.n_iter_, model.objective_
+        arrays = scaled_arrays(as_views(views), self.normalize)
+        n_neighbours = min(15, arrays[0].shape[0] - 1)
+        laplacian = normalized_laplacian(sum(knn_graph(array, n_neighbours) for array in arrays))
+        rng = np.random.default_rng(self.random_state)
+        embedding = unit_rows(smallest_eigenvectors(laplacian, self.n_clusters, rng))
+        self.labels_ = cluster_rows(embedding, self.n_clusters, rng)[0]
         return self
 
-    @abstractmethod
-    def _options(self, views: Views) -> dict[str, Any]:
-        """Return the parameters of MMC that are not defaults."""
-
 
 @dataclass
-class ScaledRank(_Varied):
-    """MMC with a multiple of its default rank, at least the number of clusters."""
+class UmapKMeans(_Configured):
+    """k-means on UMAP's embedding of the concatenated views; needs umap-learn."""
 
-    times: float = 1.0
+    def fit(self, views: Any) -> Self:
+        from umap import UMAP
 
-    def _options(self, views: Views) -> dict[str, Any]:
-        rank = round(self.times * default_rank(self.n_clusters, len(views), None))
-        return {"rank": max(rank, self.n_clusters)}
-
-
-@dataclass
-class ScaledGamma(_Varied):
-    """MMC with a multiple of its default gamma."""
-
-    times: float = 1.0
-
-    def _options(self, views: Views) -> dict[str, Any]:
-        engine = engine_for(views, normalize=self.normalize)
-        return {"gamma": self.times * default_gamma(engine, penalty_named("l21"), self.n_clusters)}
-
-
-@dataclass
-class FromFullInitialisation(_Varied):
-    """MMC of a lower order with the initial labels of the full order.
-
-    The random initial factors differ.
-    """
-
-    order: int = 1
-
-    def _options(self, views: Views) -> dict[str, Any]:
-        initial = InitialisationOnly(self.n_clusters, self.random_state, self.normalize).fit(views)
-        return {"order": self.order, "init": initial.labels_}
+        X = concatenated(scaled_arrays(as_views(views), self.normalize))
+        X = sp.csr_matrix(X) if sp.issparse(X) else X
+        seed = self.random_state
+        n_neighbours = min(15, X.shape[0] - 1)
+        rows = UMAP(
+            n_neighbors=n_neighbours, n_components=5, min_dist=0.0, random_state=seed
+        ).fit_transform(X)
+        self.labels_ = KMeans(self.n_clusters, n_init=10, random_state=seed).fit_predict(rows)
+        return self
 
 
 @dataclass
@@ -146,8 +136,8 @@ class PredictedByRidge(_Split):
 
     def _labels(self, views: Views) -> Labels:
         first = views.take(np.arange(self.n_first))
-        initial = InitialisationOnly(self.n_clusters, self.random_state, self.normalize).fit(first)
-        X = concatenated(scaled_arrays(views, self.normalize))
+        initial = MultiViewSpectral(self.n_clusters, random_state=self.random_state).fit(first)
+        X = concatenated(scaled_arrays(views, "rows"))
         X = sp.csr_matrix(X) if sp.issparse(X) else X
         model = RidgeClassifier().fit(X[: self.n_first], initial.labels_)
         return np.asarray(model.predict(X[self.n_first :]), dtype=np.intp)

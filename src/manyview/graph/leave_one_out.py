@@ -15,14 +15,16 @@ form::
 row-stochastic: one graph for the product of all views and one for each view.
 
 Regressions are averaged with weights 1 - e, where e is the error of one of them relative to the
-variance of F; so are votes. With L and V these means and e the error of L, a round gives each
+variance of F; so are votes. With L and V these means, and e and d their errors, a round gives each
 sample the label of the largest entry of::
 
-    L / (1 - e) + w V
+    L / (1 - e) + w (e / d) V
+
+so that the better of both counts more.
 
 Rounds end when hardly a label changes. Initial labels are the clusters of the graph of all orders,
-unless those of another graph end clearer: by the product of e and the square root of the part of
-the embedding's variance within clusters.
+unless those of another graph end clearer: by the product of e and a power of the part of the
+embedding's variance within clusters.
 
 Regressions use landmarks (Nyström's approximation). If there are many samples, a random part of
 them is treated so, and the regressions predict the others: time is linear in their number.
@@ -58,11 +60,11 @@ class Judged(NamedTuple):
 
     @property
     def unclear(self) -> float:
-        """How unclear the clusters are: the error times the root of the unexplained part.
+        """How unclear the clusters are, by which graphs and scalings of the views are compared.
 
-        By this, choices are compared: between graphs, and between scalings of the views.
+        Powers of the unexplained part from .5 to 1 choose nearly the same.
         """
-        return self.error * float(np.sqrt(self.unexplained))
+        return float(self.error * self.unexplained**0.7)
 
 
 def judge_labels(
@@ -120,7 +122,7 @@ class LabelJudge:
         self._votes = self.graphs.votes()
 
     def best_of_graphs(self, rng: np.random.Generator) -> Judged:
-        """Return the labels from the clusters of the first graph, or of one that ends clearer."""
+        """Return the labels from the first graph, or from a later one that ends clearly clearer."""
         graphs = self._settings.graphs
         seeds = rng.integers(2**31 - 1, size=len(graphs))
 
@@ -130,8 +132,9 @@ class LabelJudge:
             return self.settled(clusters.labels)._replace(unexplained=clusters.unexplained)
 
         first, *others = self._engine.side_by_side(judged, range(len(graphs)))
-        best = min(others, key=lambda judged: judged.unclear, default=first)
-        return best if best.unclear < self._settings.clearly * first.unclear else first
+        clearest = min(others, key=lambda judged: judged.unclear, default=first)
+        clearly = clearest.unclear < self._settings.clearly * first.unclear
+        return clearest if clearly else first
 
     def settled(self, labels: Labels) -> Judged:
         """Return labels of the sample after the rounds, and their leave-one-out error."""
@@ -140,9 +143,11 @@ class LabelJudge:
         found = [ridge.leave_one_out(F) for ridge in self._regressions]
         for _ in range(settings.rounds):
             mean = mean_prediction(found, F)
-            voted = mean_prediction([_voted(votes @ F, F) for votes in self._votes], F)
+            each = [_voted(votes @ F, F) for votes in self._votes]
+            voted = _voted(mean_prediction(each, F).rows, F)
             explained = max(1.0 - mean.error, settings.least_explained)
-            scores = mean.rows / explained + settings.votes * voted.rows
+            trust = settings.votes * mean.error / max(voted.error, settings.least_error)
+            scores = mean.rows / explained + trust * voted.rows
             new = _without_losing(labels, scores.argmax(axis=1), self._n_clusters)
             changed, labels = np.mean(new != labels), new
             F = _indicator(labels, self._n_clusters)

@@ -13,6 +13,7 @@ features the largest.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -50,10 +51,12 @@ def resolve_normalization(
         return by_view
     seed = int(rng.integers(2**31 - 1))
 
+    fewer = replace(settings, n_landmarks=settings.scaling_landmarks)
+
     def unclear(found: list[str | None]) -> float:
         engine, own = engine_for(sample, normalize=found), np.random.default_rng(seed)
         with engine.running():
-            judge = LabelJudge(engine, n_clusters, own, settings=settings)
+            judge = LabelJudge(engine, n_clusters, own, settings=fewer)
             return judge.best_of_graphs(own).unclear
 
     clearer = unclear(standardised) < settings.clearly * unclear(by_view)

@@ -56,6 +56,8 @@ class GraphSettings:
     links would lose up to sixty points of NMI."""
     scaling_samples: int = 1000
     """Samples by which the scaling is chosen, or ten per cluster; by convention."""
+    scaling_landmarks: int = 250
+    """Landmarks of the regressions on these samples; by convention."""
 
     # Neighbourhoods.
     cluster_part: float = 1 / 2
@@ -63,6 +65,9 @@ class GraphSettings:
     whole cluster are about one point of NMI worse."""
     fewest_neighbours: int = 5
     """Neighbours of a sample, however small the clusters; by convention."""
+    most_neighbours: int = 200
+    """Neighbours of a sample in the far graph, however large the clusters; more gain little, and
+    cost time and memory."""
     sizes: tuple[float, ...] = (1.0, 1 / 16)
     """Neighbourhood sizes, far and near, relative to `cluster_part`. The small one finds clusters
     that are finer than half of an average cluster."""
@@ -70,7 +75,7 @@ class GraphSettings:
     """Graphs whose clusters are candidates for initial labels."""
 
     # Samples that are compared with each other.
-    n_compared: int = 5000
+    n_compared: int = 8000
     """Most samples that are compared with each other, for up to 250 clusters; regressions extend
     to the others what is found by these."""
     compared_per_cluster: int = 20
@@ -79,19 +84,23 @@ class GraphSettings:
     """Limit of their number however many the clusters; time grows with its square."""
 
     # Regressions and votes.
-    n_landmarks: int = 500
+    n_landmarks: int = 1000
     """Landmarks of the regressions, or five per cluster."""
+    extending_landmarks: int = 500
+    """Landmarks, or five per cluster, where regressions extend to other samples."""
     ridges: tuple[float, ...] = tuple(10.0 ** (0.75 * power - 3.0) for power in range(9))
     """Ridges that are compared, relative to the mean of the kernel's diagonal."""
-    votes: float = 0.25
-    """Weight of the votes relative to the regressions; mean NMI differs by less than a point from
-    .06 to 1."""
+    votes: float = 0.125
+    """Weight w of the votes relative to the regressions where both have the same error; mean NMI
+    differs by less than half a point from .06 to .25."""
     rounds: int = 5
     """Most rounds; five are as good as ten, and better for many samples."""
     unchanged: float = 1e-3
     """Part of the labels that a last round changes, at most; by convention."""
     least_explained: float = 0.05
     """Lower limit of 1 - e, so that predictions of noise do not outvote the graphs."""
+    least_error: float = 0.02
+    """Lower limit of the error of the votes; by convention."""
     clearly: float = 0.85
     """Unclearness of another graph or scaling, at most, relative to that of the default one.
     Values from .8 to .95 choose nearly the same."""

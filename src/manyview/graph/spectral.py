@@ -78,12 +78,12 @@ class AffinityGraphs:
         self.settings, self.complete = settings, n <= most
         self.sample = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
         rows, size = engine.take(self.sample), self.sample.size
-        per_cluster = neighbourhood * settings.cluster_part * size / n_clusters
-        counts = np.ceil(np.array(settings.sizes) * per_cluster)
-        counts = np.clip(counts, settings.fewest_neighbours, None).clip(None, size - 1)
-        self.sizes = [int(count) for count in counts]
+        half = min(settings.cluster_part * size / n_clusters, settings.most_neighbours)
+        counts = [int(np.ceil(neighbourhood * part * half)) for part in settings.sizes]
+        self.sizes = [min(max(count, settings.fewest_neighbours), size - 1) for count in counts]
         drawn = rng.permutation(size)
-        fitted = min(max(settings.n_landmarks, 5 * n_clusters), size)
+        fitted = settings.n_landmarks if self.complete else settings.extending_landmarks
+        fitted = min(max(fitted, 5 * n_clusters), size)
         landmarks = [view.take(drawn) for view in rows]
         comparison = comparison_with(engine, landmarks, order=order, settings=settings)
         self.near, self._kernels = compare_sample(
