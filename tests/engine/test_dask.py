@@ -13,6 +13,7 @@ from manyview.engine.block import add_sums
 from manyview.engine.dask import DaskEngine
 from manyview.engine.dask_rows import Recipe
 from manyview.engine.dask_tasks import GraphOfCall, Here, Part, Plan, Step, run_plan
+from manyview.graph.settings import GraphSettings
 
 from .test_every_engine import assert_same, fitted, made
 
@@ -232,7 +233,7 @@ class TestState:
         np.testing.assert_allclose(dense.scale, 1 / np.linalg.norm(noise[samples], axis=1))
 
 
-def bytes_fetched(n, n_blocks, monkeypatch):
+def bytes_fetched(n, n_blocks, monkeypatch, **options):
     """Bytes of each sum that reaches the driver, by calls of a fit of n samples."""
     sizes = []
     run = Here.run
@@ -244,7 +245,9 @@ def bytes_fetched(n, n_blocks, monkeypatch):
 
     monkeypatch.setattr(Here, "run", counted)
     views, _ = made(n)
-    fitted([chunked(X, n // n_blocks) for X in views], init="random", max_iter=3, tol=0.0)
+    options = {"max_iter": 3, "tol": 0.0} | options
+    fitted([chunked(X, n // n_blocks) for X in views], **options)
+    monkeypatch.undo()
     return sizes
 
 
@@ -256,15 +259,30 @@ def _bytes(results):
     return results.nbytes if isinstance(results, np.ndarray) else 64
 
 
+ITERATIONS = {"init": "random", "indicator": "discrete", "normalize": "rows"}
+
+
 def test_what_passes_through_the_driver_does_not_grow_with_the_samples(monkeypatch):
-    few, many = (bytes_fetched(n, 4, monkeypatch) for n in (400, 4000))
+    few, many = (bytes_fetched(n, 4, monkeypatch, **ITERATIONS) for n in (400, 4000))
     assert max(map(max, filter(None, few))) == max(map(max, filter(None, many)))
     assert max(map(max, filter(None, many))) <= 8 * (20 * 20 + 20 * 3 + 9 * 20 + 200)
 
 
 def test_at_most_eight_sums_reach_the_driver_however_many_blocks(monkeypatch):
     for n_blocks in (40, 80):
-        assert max(map(len, bytes_fetched(10 * n_blocks, n_blocks, monkeypatch))) <= 8
+        assert max(map(len, bytes_fetched(10 * n_blocks, n_blocks, monkeypatch, **ITERATIONS))) <= 8
+
+
+@pytest.mark.parametrize("normalize", ["rows", "auto"])
+def test_of_the_views_only_compared_samples_reach_the_driver(monkeypatch, normalize):
+    totals = []
+    for n in (1000, 4000):
+        settings = GraphSettings(n_compared=200, n_landmarks=50, scaling_samples=100)
+        monkeypatch.setattr(MMC, "_graph_settings", settings)
+        calls = bytes_fetched(n, 4, monkeypatch, normalize=normalize)
+        totals.append(sum(map(sum, calls)))
+    labels = 8 * 3000  # of all samples, once
+    assert totals[1] < totals[0] + 1.5 * labels < totals[0] + 8 * 3000 * (8 + 6)
 
 
 class TestPartialSums:

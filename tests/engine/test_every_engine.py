@@ -12,9 +12,8 @@ from manyview import MMC, as_views
 from manyview.datasets import make_views
 from manyview.engine import engine_for
 from manyview.engine.arrays import namespace, to_numpy
+from manyview.graph.leave_one_out import judge_labels
 from manyview.graph.settings import GraphSettings
-from manyview.mmc.initial import InitialSettings, LabelInitialisation
-from manyview.mmc.leave_one_out import LeaveOneOutSettings, judge_labels
 
 from .places import PLACES, fetched
 
@@ -30,6 +29,11 @@ def made(n=150, *, sparse=(False, False), dtype=np.float64, seed=0, separation=6
         for X, is_sparse in zip(arrays, sparse, strict=True)
     ]
     return arrays, dataset.y
+
+
+def some(n_compared):
+    """Settings by which only some samples are compared with each other."""
+    return GraphSettings(n_compared=n_compared, compared_per_cluster=0, n_landmarks=40)
 
 
 def fitted(views, **options):
@@ -77,27 +81,29 @@ class TestAgreement:
         given = {"labels": truth, "indicator": np.eye(3)[truth]}.get(name, name)
         assert_same(fitted(brought(views, place), init=given), fitted(views, init=given))
 
-    @pytest.mark.parametrize("limit", [4000, 50], ids=["exact", "landmarks"])
-    def test_of_a_graph_that_shows_nothing_clearly(self, place, limit, monkeypatch):
-        monkeypatch.setattr(LabelInitialisation, "settings", InitialSettings(noise=1e-9))
-        settings = GraphSettings(exact_limit=limit, n_landmarks=40)
-        monkeypatch.setattr(MMC, "_graph_settings", settings)
+    @pytest.mark.parametrize("indicator", ["leave-one-out", "discrete"])
+    @pytest.mark.parametrize("n_compared", [5000, 50], ids=["all", "some"])
+    def test_of_clusters_that_overlap(self, place, n_compared, indicator, monkeypatch):
+        monkeypatch.setattr(MMC, "_graph_settings", some(n_compared))
         views, _ = made(separation=3.0)
-        assert_same(fitted(brought(views, place)), fitted(views))
+        options = {"indicator": indicator}
+        assert_same(fitted(brought(views, place), **options), fitted(views, **options))
 
     @pytest.mark.parametrize("sparse", [False, True])
-    @pytest.mark.parametrize("n_samples", [10_000, 100], ids=["all", "a sample"])
-    def test_of_labels_judged_by_leave_one_out_predictions(self, place, n_samples, sparse):
+    @pytest.mark.parametrize("normalize", ["rows", "columns"])
+    @pytest.mark.parametrize("n_compared", [5000, 100], ids=["all", "some"])
+    def test_of_labels_judged_by_leave_one_out_predictions(
+        self, place, n_compared, normalize, sparse
+    ):
         views, truth = made(separation=3.0, sparse=(sparse, False))
-        settings = LeaveOneOutSettings(n_samples=n_samples, n_landmarks=60)
         wrong = np.where(np.arange(150) % 3 == 0, 0, truth)
 
         def judged(views):
-            engine = engine_for(as_views(views), normalize="rows")
+            engine = engine_for(as_views(views), normalize=normalize)
             with engine.running():
                 engine.scatter("labels", wrong)
                 rng = np.random.default_rng(0)
-                error = judge_labels(engine, 3, rng, settings=settings)
+                error = judge_labels(engine, 3, rng, initial=False, settings=some(n_compared))
                 return fetched(engine.gather("labels")), error
 
         (found, error), (expected, of_arrays) = judged(brought(views, place)), judged(views)
@@ -105,22 +111,16 @@ class TestAgreement:
         assert error == pytest.approx(of_arrays)
         assert adjusted_rand_score(truth, found) > adjusted_rand_score(truth, wrong)
 
-    def test_of_landmarks(self, place, monkeypatch):
-        settings = GraphSettings(exact_limit=50, n_landmarks=40)
-        monkeypatch.setattr(MMC, "_graph_settings", settings)
-        views, _ = made()
-        assert_same(fitted(brought(views, place)), fitted(views))
-
-    @pytest.mark.parametrize("seed", range(1))
-    def test_of_landmarks_embedded_by_a_few_samples(self, place, seed, monkeypatch):
-        # most likely none of the first samples is embedded
-        settings = GraphSettings(exact_limit=50, n_landmarks=40, embedded_per_landmark=0.5)
-        monkeypatch.setattr(MMC, "_graph_settings", settings)
-        views, _ = made()
-        found = fitted(brought(views, place), random_state=seed, max_iter=3)
-        expected = fitted(views, random_state=seed, max_iter=3)
-        # eigenvalues of separate clusters are the same, so that which comes first is rounding
-        assert adjusted_rand_score(expected.labels_, fetched(found.labels_)) == 1.0
+    @pytest.mark.parametrize("indicator", ["leave-one-out", "discrete"])
+    def test_of_so_few_compared_samples_that_some_blocks_have_none(
+        self, place, indicator, monkeypatch
+    ):
+        monkeypatch.setattr(MMC, "_graph_settings", some(12))
+        views, truth = made()
+        options = {"indicator": indicator}
+        found = fitted(brought(views, place), **options)
+        assert_same(found, fitted(views, **options))
+        assert adjusted_rand_score(truth, fetched(found.labels_)) > 0.9
 
     @pytest.mark.parametrize(
         ("sparse", "normalize"), [((True, True), "rows"), ((True, False), "columns")]
@@ -187,7 +187,7 @@ class TestAgreement:
     def test_with_features_dropped(self, place):
         views, _ = made()
         noise = np.random.default_rng(1).standard_normal((150, 40))
-        options = {"gamma": 0.05, "patience": None}
+        options = {"gamma": 0.05, "patience": None, "normalize": "rows"}
         found = fitted(brought([views[0], noise], place), **options)
         assert (~found.view_factors_[1][:-1].any(axis=1)).sum() > 10
         assert_same(found, fitted([views[0], noise], **options))

@@ -81,21 +81,32 @@ def test_values_of_sparse_views_stay_on_disk_whatever_their_type(tmp_path, dtype
         assert np.shares_memory(block.views[0].x.data, view.data)
 
 
+FEW = GraphSettings(n_compared=200, n_landmarks=100, scaling_samples=200)
+
+
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    "options",
+    [{"indicator": "discrete", "normalize": "rows"}, {"init": "graph"}, {}],
+    ids=["iterations", "graph", "given labels"],
+)
 @pytest.mark.parametrize("sparse", [False, True])
-def test_a_fit_refers_to_the_file_and_copies_no_part_of_it_for_long(tmp_path, sparse):
+def test_a_fit_refers_to_the_file_and_copies_no_part_of_it_for_long(
+    tmp_path, sparse, options, monkeypatch
+):
+    monkeypatch.setattr(MMC, "_graph_settings", FEW)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((9000, 700), dtype=np.float32)
     X[X < 0.2] *= not sparse
     X[1] = X[0]  # so that a look at the first rows does not end the search for different ones
     view = sparse_on_disk(tmp_path, 0, X) if sparse else on_disk(tmp_path, 0, X)
     size = view.data.nbytes + view.indices.nbytes if sparse else view.nbytes
-    labels = np.arange(9000) % 3
+    options = {"init": np.arange(9000) % 3, "max_iter": 1, "rank": 4, "n_jobs": 1} | options
     del X
     tracemalloc.start()
     try:
         engine = LocalEngine(as_views([view]), normalize="rows")
-        model = fitted([view], init=labels, max_iter=1, rank=4, n_jobs=1)
+        model = fitted([view], **options)
         model.predict([view])
         peak = tracemalloc.get_traced_memory()[1]
     finally:
@@ -116,12 +127,12 @@ LIMITED = """
     from manyview.graph.settings import GraphSettings
 
     folder, headroom = sys.argv[1], int(sys.argv[2])
-    MMC._graph_settings = GraphSettings(n_landmarks=200)
+    MMC._graph_settings = GraphSettings(n_compared=200, n_landmarks=100, scaling_samples=200)
     LocalEngine.block_bytes = 1 << 20
     warnings.simplefilter("ignore")
     options = {"n_jobs": 1, "random_state": 0, "max_iter": 2, "tol": 0.0}
     # what libraries load or reserve on first use does not count
-    MMC(3, **options).fit(make_views(4100, 3, random_state=0).views)
+    MMC(3, **options).fit(make_views(1100, 3, random_state=0).views)
     with open("/proc/self/status") as status:
         held = next(int(line.split()[1]) << 10 for line in status if line.startswith("VmData"))
     limit = held + headroom
@@ -160,7 +171,7 @@ def test_a_fit_of_four_times_the_memory_it_may_take(tmp_path, monkeypatch):
     assert done.returncode == 0, done.stderr
     limit_bites, labels, objective, predicted = json.loads(done.stdout)
     assert limit_bites
-    monkeypatch.setattr(MMC, "_graph_settings", GraphSettings(n_landmarks=200))
+    monkeypatch.setattr(MMC, "_graph_settings", FEW)
     monkeypatch.setattr(LocalEngine, "block_bytes", 1 << 20)
     with threadpool_limits(1):  # as there: a product rounds by how many threads share it
         expected = fitted(views, max_iter=2, n_jobs=1)

@@ -7,8 +7,10 @@ from manyview.engine import LocalEngine, RowView
 from manyview.graph.affinity import (
     Spread,
     column_moments,
+    compared_by_distance,
     cosines,
     feature_widths,
+    inner_products,
     measure_spread,
     prepare_rows,
     product_kernel,
@@ -39,6 +41,10 @@ def by_hand(*, centred):
     return rows @ rows.T
 
 
+def cosines_among(rows, missing=None):
+    return cosines(inner_products(rows, rows), rows, rows, missing)
+
+
 class TestProductKernel:
     def test_of_full_order_is_the_product(self):
         a, b, c = np.random.default_rng(0).uniform(-1, 1, (3, 4, 5))
@@ -61,7 +67,7 @@ class TestProductKernel:
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_cosines_are_those_of_scaled_rows(kind, centred):
     rows = prepare_rows(RowView(kind(X), SCALE), COLUMNS if centred else None, WIDTHS)
-    found = cosines(rows, rows)
+    found = cosines_among(rows)
     np.testing.assert_allclose(found, by_hand(centred=centred), atol=1e-12)
     assert not found[5].any()
 
@@ -75,11 +81,54 @@ def test_given_rows_are_not_changed():
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_a_landmark_with_a_missing_view_has_the_mean_cosine(kind):
     rows = prepare_rows(RowView(kind(X), SCALE), None, WIDTHS)
-    plain, found = cosines(rows, rows), cosines(rows, rows, SCALE == 0)
+    plain, found = cosines_among(rows), cosines_among(rows, SCALE == 0)
     here = SCALE > 0
     np.testing.assert_allclose(found[:, 5], plain[:, here].mean(axis=1))
     np.testing.assert_array_equal(found[:, here], plain[:, here])
     assert not found[5].any()  # nor does a row without the view prefer a landmark
+
+
+class TestDistances:
+    """Standardised rows d apart have ``1 - d^2 / 2`` in place of the cosine, at least -1."""
+
+    def among(self, missing=None):
+        rows = prepare_rows(RowView(X, SCALE), COLUMNS, WIDTHS, by_distance=True)
+        return cosines_among(rows, missing)
+
+    def test_take_the_place_of_cosines(self):
+        rows = ((X - COLUMNS[0]) * COLUMNS[1] * WIDTHS)[SCALE > 0]
+        squares = np.sum((rows[:, None] - rows) ** 2, axis=2)
+        expected = np.maximum(1.0 - 0.5 * squares, -1.0)
+        assert (expected > -1.0).sum() > rows.shape[0]  # not only those of a row with itself
+        found = self.among()[np.ix_(SCALE > 0, SCALE > 0)]
+        np.testing.assert_allclose(found, expected, atol=1e-12)
+
+    def test_a_missing_view_prefers_no_landmark_and_is_near_on_average(self):
+        found, here = self.among(SCALE == 0), SCALE > 0
+        assert not found[5].any()
+        np.testing.assert_allclose(found[:, 5], found[:, here].mean(axis=1))
+
+    def test_rows_of_missing_views_may_hold_anything(self):
+        broken = np.where(SCALE[:, None] == 0, 1e300, X)
+        rows = prepare_rows(RowView(broken, SCALE), COLUMNS, WIDTHS, by_distance=True)
+        np.testing.assert_array_equal(cosines_among(rows, SCALE == 0), self.among(SCALE == 0))
+
+    def test_are_those_of_dense_standardised_views(self):
+        views = as_views([X, X, sp.csr_array(X)], warn=False)
+        engine = LocalEngine(views, normalize=["columns", "rows", "columns"])
+        assert compared_by_distance(engine, engine.take(np.arange(12))) == [True, False, False]
+
+    @pytest.mark.parametrize("n_constant", [0, 50])
+    def test_do_not_depend_on_the_number_of_features(self, rows, n_constant):
+        wide = np.hstack([rows] * 3 + [np.ones((60, n_constant))])
+        found = []
+        for given in (rows, wide):
+            engine = LocalEngine(as_views([given]), normalize="columns")
+            (view,), (widths,) = engine.take(np.arange(60)), feature_widths(engine, [True])
+            found.append(prepare_rows(view, engine.scalings[0].columns, widths, by_distance=True))
+        first, second = map(cosines_among, found)
+        np.testing.assert_allclose(first, second, atol=1e-12)
+        assert found[0].squares.mean() == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize("centred", [False, True])
@@ -101,7 +150,6 @@ def spread_in(rows, normalize=None):
 
 
 def by_definition(rows):
-    rows = rows / np.sqrt(np.sqrt(np.mean(rows**2, axis=0)))
     rows = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     return np.std((rows @ rows.T)[np.triu_indices(rows.shape[0], 1)])
 
@@ -126,19 +174,12 @@ class TestSpread:
         assert spread_in(1e3 * rows) == pytest.approx(spread_in(rows))
 
     def test_rows_with_a_missing_view_are_left_out(self, rows):
-        lacking = np.arange(60) % 3 == 0
-        # moments of the engine count missing rows as zeros
-        widths = np.mean(np.where(lacking[:, None], 0.0, rows) ** 2, axis=0) ** -0.25
-        unit = (rows * widths)[~lacking]
-        unit /= np.linalg.norm(unit, axis=1, keepdims=True)
-        expected = np.std((unit @ unit.T)[np.triu_indices(unit.shape[0], 1)])
-        views = as_views([rows, rows], present=np.c_[~lacking, np.ones(60, bool)])
+        missing = np.arange(60) % 3 == 0
+        views = as_views([rows, rows], present=np.c_[~missing, np.ones(60, bool)])
         engine = LocalEngine(views, normalize=None)
         view, _ = engine.take(np.arange(60))
-        found = measure_spread(
-            view, None, feature_widths(engine, [False] * len(engine.scalings))[0]
-        )
-        assert found.deviation == pytest.approx(expected)
+        found = measure_spread(view, None, np.ones(7))
+        assert found.deviation == pytest.approx(by_definition(rows[~missing]))
 
     def test_some_of_many_rows_are_enough(self):
         many = np.random.default_rng(0).standard_normal((1500, 7))

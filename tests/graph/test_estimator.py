@@ -15,8 +15,8 @@ from tests.engine.places import PLACES, fetched
 
 DATA = make_views(150, 3, (8, 6), separation=6.0, random_state=0)
 VIEWS = [np.asarray(X) for X in DATA.views]
-BY_LANDMARKS = GraphSettings(exact_limit=50, n_landmarks=50)
-both = pytest.mark.parametrize("landmarks", [None, 50], ids=["exact", "landmarks"])
+SOME = GraphSettings(n_compared=50, compared_per_cluster=0)
+both = pytest.mark.parametrize("landmarks", [None, 50], ids=["all", "some"])
 
 
 def fitted(views=VIEWS, **options):
@@ -49,22 +49,30 @@ class TestFit:
         assert fitted(landmarks=50).affinity_ is None
 
     def test_many_samples_use_landmarks(self, monkeypatch):
-        monkeypatch.setattr(MultiViewSpectral, "_graph_settings", BY_LANDMARKS)
+        monkeypatch.setattr(MultiViewSpectral, "_graph_settings", SOME)
         model = fitted()
         assert model.affinity_ is None
         np.testing.assert_array_equal(model.labels_, fitted(landmarks=50).labels_)
 
+    def test_as_many_landmarks_as_samples_change_nothing(self):
+        np.testing.assert_array_equal(fitted(landmarks=150).labels_, fitted().labels_)
+
     def test_neighbourhood_is_relative_to_half_of_an_average_cluster(self):
         for neighbourhood, count in ((1.0, 25), (0.4, 10), (0.01, 5)):
-            affinity = fitted(neighbourhood=neighbourhood).affinity_
+            affinity = fitted(neighbourhood=neighbourhood, graph="product").affinity_
             assert count <= np.diff(affinity.indptr).min() <= np.diff(affinity.indptr).mean()
             assert np.diff(affinity.indptr).mean() <= 2 * count
 
-    @pytest.mark.parametrize("neighbourhood", ["auto", None])
-    def test_automatic_neighbourhood_is_one_of_two(self, neighbourhood):
-        chosen = fitted(neighbourhood=neighbourhood).affinity_
-        candidates = [fitted(neighbourhood=size).affinity_ for size in (1.0, 1 / 16)]
-        assert any(abs(chosen - candidate).max() < 1e-12 for candidate in candidates)
+    @pytest.mark.parametrize("graph", ["all", "product", "sum"])
+    def test_default_neighbourhood_is_the_mean_of_a_far_and_a_near_one(self, graph):
+        both_sizes, far, near = (
+            fitted(neighbourhood=size, graph=graph).affinity_ for size in (None, 1.0, 1 / 16)
+        )
+        assert abs(both_sizes - (far + near) / 2).max() < 1e-12
+
+    def test_all_links_are_those_of_the_product_and_twice_those_of_the_views(self):
+        every, product, views = (fitted(graph=g).affinity_ for g in ("all", "product", "sum"))
+        assert abs(every - (product + 2.0 * views)).max() < 1e-12
 
     @both
     def test_is_reproducible(self, landmarks):
@@ -84,23 +92,51 @@ class TestFit:
         assert not hasattr(fitted(), "predict")
 
 
+class TestGraph:
+    """Which graph is for which views."""
+
+    def test_a_view_of_noise_needs_single_views(self):
+        noise = np.random.default_rng(0).standard_normal((150, 8))
+        for graph in ("all", "sum"):
+            model = fitted([*VIEWS, noise], graph=graph)
+            assert adjusted_rand_score(DATA.y, model.labels_) > 0.95
+
+    def test_clusters_in_products_need_the_product(self):
+        views, y = make_views(600, 2, (6, 6), structure="interaction", random_state=0)
+        scores = {
+            graph: adjusted_rand_score(
+                y, MultiViewSpectral(2, graph=graph, random_state=0).fit_predict(views)
+            )
+            for graph in ("product", "sum")
+        }
+        assert scores["product"] > 0.9
+        assert scores["sum"] < 0.2
+
+    def test_of_a_single_view_does_not_matter(self):
+        every, product, views = (fitted(VIEWS[:1], graph=g) for g in ("all", "product", "sum"))
+        np.testing.assert_array_equal(every.labels_, product.labels_)
+        np.testing.assert_array_equal(every.labels_, views.labels_)
+
+
+@pytest.mark.parametrize("init", ["graph", "kmeans"])
 @both
-def test_labels_are_those_from_which_mmc_starts(landmarks, monkeypatch):
+def test_labels_of_the_graph_are_those_from_which_iterations_start(landmarks, init, monkeypatch):
+    """``indicator="discrete"`` moves labels; it begins with those of the graph, if asked to."""
     if landmarks:
-        monkeypatch.setattr(MMC, "_graph_settings", BY_LANDMARKS)
+        monkeypatch.setattr(MMC, "_graph_settings", SOME)
     initial, begin = [], LabelInitialisation.begin
 
     def recorded(self, engine, *args):
         first = begin(self, engine, *args)
-        assert first.confidence > 0.0  # the labels are those of the graph
         initial.append(engine.gather("labels").copy())
         return first
 
     monkeypatch.setattr(LabelInitialisation, "begin", recorded)
-    for seed in range(3):
-        MMC(3, init="graph", random_state=seed).fit(VIEWS)
-        found = fitted(random_state=seed, landmarks=landmarks)
-        np.testing.assert_array_equal(found.labels_, initial.pop())
+    views = make_views(150, 3, (8, 6), separation=1.5, random_state=0).views
+    options = {"normalize": "rows", "random_state": 0}
+    MMC(3, init=init, indicator="discrete", **options).fit(views)
+    found = MultiViewSpectral(3, landmarks=landmarks, **options).fit(views)
+    assert np.array_equal(found.labels_, initial.pop()) == (init == "graph")
 
 
 @both
@@ -150,6 +186,8 @@ class TestInput:
         [
             ({"neighbourhood": 0.0}, "neighbourhood"),
             ({"neighbourhood": "near"}, "neighbourhood"),
+            ({"graph": "both"}, "graph"),
+            ({"graph": None}, "graph"),
             ({"landmarks": 0}, "landmarks"),
             ({"landmarks": 2.5}, "landmarks"),
             ({"normalize": "both"}, "normalize"),

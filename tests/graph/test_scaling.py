@@ -1,12 +1,17 @@
+import warnings
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
 from manyview import MMC, MultiViewSpectral, as_views
-from manyview.graph.scaling import choose_normalization
+from manyview.graph import scaling
+from manyview.graph.scaling import resolve_normalization
+from manyview.graph.settings import GraphSettings
 
 
 def on_a_line(n, n_features, *, separation=6.0, noise=False, seed=0):
@@ -44,8 +49,9 @@ def kmeans(views, k):
     return KMeans(k, n_init=10, random_state=0).fit_predict(z)
 
 
-def chosen(views, k, seed=0):
-    return choose_normalization(as_views(views, warn=False), k, np.random.default_rng(seed))
+def chosen(views, k, seed=0, *, normalize="auto", **options):
+    rng = np.random.default_rng(seed)
+    return resolve_normalization(normalize, as_views(views, warn=False), k, rng, **options)
 
 
 @pytest.mark.parametrize("noise", [False, True], ids=["", "noise"])
@@ -60,17 +66,26 @@ def test_plain_tables_are_clustered_where_kmeans_does(kind, n, n_features, noise
             (views, y), k = blobs(n, n_features, 5, noise=noise, seed=seed), 5
         if adjusted_rand_score(y, kmeans(views, k)) < 0.99:
             continue
-        model = MMC(k, normalize="auto", indicator="leave-one-out", random_state=seed).fit(views)
+        model = MMC(k, random_state=seed).fit(views)
         assert adjusted_rand_score(y, model.labels_) >= 0.98
 
 
-def test_a_group_at_the_centre_needs_distances():
+@pytest.mark.parametrize("estimator", [MMC, MultiViewSpectral])
+def test_three_groups_on_a_line_are_found(estimator):
     views, y = on_a_line(300, 5)
-    by_angle = MultiViewSpectral(3, normalize="columns", random_state=0).fit_predict(views)
-    by_distance = MultiViewSpectral(3, normalize="auto", random_state=0).fit(views)
-    assert adjusted_rand_score(y, by_angle) < 0.9
-    assert adjusted_rand_score(y, by_distance.labels_) >= 0.98
-    assert by_distance.normalize_ == {"view0": "columns", "view1": "columns"}
+    model = estimator(3, random_state=0).fit(views)
+    assert model.normalize_ == {"view0": "columns", "view1": "columns"}
+    assert adjusted_rand_score(y, model.labels_) >= 0.98
+
+
+def test_a_group_at_the_centre_needs_distances(monkeypatch):
+    views, y = on_a_line(300, 5, separation=4.0)
+    model = MultiViewSpectral(3, graph="product", normalize="columns", random_state=0)
+    by_distance = model.fit_predict(views)
+    monkeypatch.setattr(MultiViewSpectral, "_graph_settings", GraphSettings(distance=False))
+    by_angle = model.fit_predict(views)
+    assert adjusted_rand_score(y, by_distance) >= 0.98
+    assert adjusted_rand_score(y, by_angle) < 0.95
 
 
 def test_directions_are_compared_by_angle():
@@ -91,7 +106,7 @@ def test_views_of_mostly_zeros_are_compared_by_angle(kind):
 def test_a_single_feature_is_standardised():
     views, y = on_a_line(200, 1)
     assert chosen(views, 3) == ["columns", "columns"]
-    model = MMC(3, normalize="auto", indicator="leave-one-out", random_state=0).fit(views)
+    model = MMC(3, random_state=0).fit(views)
     assert adjusted_rand_score(y, model.labels_) >= 0.98
 
 
@@ -99,8 +114,11 @@ def test_a_single_feature_is_standardised():
 def test_constant_views_and_extreme_sizes():
     views, y = on_a_line(120, 4)
     given = [*views, np.ones((120, 3)), 1e200 * np.abs(views[0])]
-    assert chosen(given, 3) == ["columns", "columns", "rows", "rows"]
-    model = MMC(3, normalize="auto", indicator="leave-one-out", random_state=0).fit(given)
+    *plain, constant, huge = chosen(given, 3)
+    assert plain == ["columns", "columns"]
+    assert constant in ("columns", "rows")  # it does not matter
+    assert huge == "rows"  # its variance leaves the range of doubles
+    model = MMC(3, random_state=0).fit(given)
     assert adjusted_rand_score(y, model.labels_) >= 0.9
 
 
@@ -116,7 +134,7 @@ def test_samples_with_missing_views():
     present[~present.any(axis=1), 0] = True
     for v in range(2):
         views[v][~present[:, v]] = 0.0
-    model = MMC(3, normalize="auto", indicator="leave-one-out", random_state=0)
+    model = MMC(3, random_state=0)
     model.fit(as_views(views, present=present))
     assert set(model.normalize_.values()) == {"columns"}
     assert adjusted_rand_score(y, model.labels_) >= 0.95
@@ -126,3 +144,70 @@ def test_the_choice_does_not_depend_on_units():
     views, _ = on_a_line(200, 4)
     other = [1e-6 * views[0], 1e6 * views[1]]
     assert chosen(views, 3) == chosen(other, 3) == ["columns", "columns"]
+
+
+class TestGivenEntries:
+    """What the caller asks for is not changed."""
+
+    @pytest.mark.parametrize(
+        ("normalize", "expected"),
+        [
+            ("rows", ["rows", "rows"]),
+            ("columns", ["columns", "columns"]),
+            (None, [None, None]),
+            (["rows", "auto"], ["rows", "columns"]),
+            (["auto", "columns"], ["columns", "columns"]),
+        ],
+    )
+    def test_stay(self, normalize, expected):
+        assert chosen(on_a_line(150, 4)[0], 3, normalize=normalize) == expected
+
+    def test_need_no_clustering(self, monkeypatch):
+        monkeypatch.setattr(scaling, "LabelJudge", None)
+        views, _ = on_a_line(60, 4)
+        counts = np.random.default_rng(0).poisson(0.2, (60, 40)).astype(float)
+        assert chosen(views, 3, normalize=["rows", "columns"]) == ["rows", "columns"]
+        assert chosen([counts, sp.csr_array(counts)], 3) == ["rows", "rows"]
+
+
+def test_tables_and_sparse_counts_are_scaled_each_in_its_way():
+    views, y = on_a_line(300, 5)
+    rng = np.random.default_rng(0)
+    counts = sp.csr_array(rng.poisson(rng.gamma(0.3, size=(3, 60))[y]).astype(float))
+    assert chosen([*views, counts], 3) == ["columns", "columns", "rows"]
+
+
+def test_classes_do_not_affect_the_choice():
+    views, y = on_a_line(150, 3)
+    first, second = (MMC(3, random_state=0).fit(views, given) for given in (None, y))
+    assert first.normalize_ == second.normalize_
+    np.testing.assert_array_equal(first.labels_, second.labels_)
+
+
+def test_some_of_the_samples_decide_whatever_their_order():
+    views, y = on_a_line(1500, 4)
+    order = np.argsort(y, kind="stable")
+    settings = GraphSettings(scaling_samples=100)
+    for given in (views, [x[order] for x in views]):
+        assert chosen(given, 3, settings=settings) == ["columns", "columns"]
+
+
+@pytest.mark.parametrize("n", [2, 3, 4, 6])
+def test_about_as_many_samples_as_clusters(n):
+    views = np.random.default_rng(0).standard_normal((2, n, 3))
+    for k in range(1, n + 1):
+        model = MMC(k, random_state=0)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            assert np.unique(model.fit(list(views)).labels_).size == k
+
+
+@pytest.mark.parametrize("placeholder", [0.0, 1e3])
+def test_what_stands_for_missing_rows_does_not_matter(placeholder):
+    views, _ = on_a_line(300, 5)
+    present = np.ones((300, 2), dtype=bool)
+    present[np.random.default_rng(1).random(300) < 0.6, 1] = False
+    views[1][~present[:, 1]] = placeholder
+    given = as_views(views, present=present)
+    found = resolve_normalization("auto", given, 3, np.random.default_rng(0))
+    assert found == ["columns", "columns"]

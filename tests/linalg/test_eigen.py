@@ -9,7 +9,6 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, aslinearope
 from manyview.baselines.graphs import knn_graph, normalized_laplacian
 from manyview.baselines.scmv3dt import leading_scores
 from manyview.exceptions import NotEnoughMemoryError
-from manyview.graph.spectral import _readout
 from manyview.linalg.eigen import (
     lanczos,
     largest_eigenpairs,
@@ -169,7 +168,6 @@ CALLERS = {
     "smallest": lambda rng: smallest_eigenvectors(symmetric(), 4, rng),
     "scores": lambda rng: leading_scores(symmetric(), 4),
     "embedding": lambda rng: graph_embedding(sp.csr_array(np.exp(symmetric())), 4, rng=rng),
-    "landmarks": lambda rng: _readout(np.exp(symmetric()), 4),
 }
 
 

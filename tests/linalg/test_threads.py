@@ -100,9 +100,11 @@ raise SystemExit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-def test_fits_in_several_threads_leave_blas_as_it_was():
-    views, _ = make_views(n_samples=3000, n_clusters=3, random_state=0)
-    model = MMC(3, random_state=0, max_iter=2, n_jobs=2, init=np.arange(3000) % 3)
+@pytest.mark.parametrize(("indicator", "n"), [("leave-one-out", 600), ("discrete", 3000)])
+def test_fits_in_several_threads_leave_blas_as_it_was(indicator, n):
+    views, _ = make_views(n_samples=n, n_clusters=3, random_state=0)
+    options = {"indicator": indicator, "init": np.arange(n) % 3, "normalize": "rows"}
+    model = MMC(3, random_state=0, max_iter=2, n_jobs=2, **options)
     barrier = Barrier(3)
 
     def fit(_):

@@ -2,12 +2,16 @@
 
 import numpy as np
 
-from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator
+from manyview.mmc.indicator import DiscreteIndicator, LeaveOneOutIndicator, OrthogonalIndicator
 from manyview.mmc.initial import initial_factors
 from manyview.mmc.objective import Frobenius, Moments, RowSparse, interaction, objective
 from manyview.mmc.solver import Problem, begin, carry_on
 
-INDICATORS = {"discrete": DiscreteIndicator, "orthogonal": OrthogonalIndicator}
+INDICATORS = {
+    "discrete": DiscreteIndicator,
+    "leave-one-out": LeaveOneOutIndicator,
+    "orthogonal": OrthogonalIndicator,
+}
 PENALTIES = {"l21": RowSparse, "frobenius": Frobenius}
 
 
@@ -20,19 +24,19 @@ def problem_of(*, gamma=0.01, penalty="l21", indicator="discrete", max_iter=8, t
     return Problem(penalty, gamma, indicator, max_iter, tol, **{"cg_steps": 4, **options})
 
 
-def begun(c, problem, *, labels=None, confidence=0.0):
+def begun(c, problem, *, labels=None):
     """Return a fit of a case before its first iteration."""
     n = c.engine.n_samples
     c.engine.scatter("labels", np.arange(n) % 3 if labels is None else labels)
     problem.indicator.start(c.engine, 3)
     factors, moments = initial_factors(c.engine, 3, 5, seed=0)
-    return begin(c.engine, problem, factors, moments, confidence=confidence)
+    return begin(c.engine, problem, factors, moments)
 
 
-def run(c, *, confidence=0.0, on_iteration=lambda done, value: None, **options):
+def run(c, *, on_iteration=lambda done, value: None, **options):
     """Return a problem and the fit of a case to its end."""
     problem = problem_of(**options)
-    first = begun(c, problem, confidence=confidence)
+    first = begun(c, problem)
     return problem, carry_on(c.engine, problem, first, on_iteration)
 
 

@@ -15,8 +15,8 @@ def measured():
     return [X[:, :6], X[:, 6:]]
 
 
-def fit(views, **options):
-    return MMC(3, max_iter=2, tol=1.0, random_state=0, **options).fit(views)
+def fit(views, normalize="rows"):
+    return MMC(3, max_iter=2, tol=1.0, random_state=0, normalize=normalize).fit(views)
 
 
 class TestFeaturesOfDifferentUnits:
@@ -42,10 +42,11 @@ class TestFeaturesOfDifferentUnits:
         ("views", "options"),
         [
             (measured(), {"normalize": "columns"}),
+            (measured(), {"normalize": "auto"}),
             ([*measured(), np.random.default_rng(0).random((178, 26))], {}),
             ([X / X.std(axis=0) for X in measured()], {}),
         ],
-        ids=["standardised", "beside many features", "of one size"],
+        ids=["standardised", "standardised by default", "beside many features", "of one size"],
     )
     def test_other_views_raise_none(self, views, options):
         with warnings.catch_warnings():

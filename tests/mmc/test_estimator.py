@@ -10,6 +10,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from manyview import MMC, as_views
 from manyview.datasets import make_views, read_views
+from manyview.graph.settings import GraphSettings
 from manyview.iterate import ProgressBar
 from manyview.metrics import clustering_accuracy, normalized_mutual_info
 
@@ -21,6 +22,8 @@ class TestResult:
     @pytest.mark.parametrize(
         ("indicator", "penalty", "init"),
         [
+            ("leave-one-out", "l21", "graph"),
+            ("leave-one-out", "frobenius", "kmeans"),
             ("discrete", "l21", "graph"),
             ("discrete", "frobenius", "kmeans"),
             ("orthogonal", "l21", "kmeans"),
@@ -58,13 +61,13 @@ class TestResult:
         assert fitted(views, k=30, max_iter=1).cluster_factors_.shape == (30, 60)
 
     @warnings_allowed
-    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    @pytest.mark.parametrize("indicator", ["leave-one-out", "discrete", "orthogonal"])
     def test_fit_predict_is_fit_then_labels(self, indicator):
         views, _ = blobs()
         model = MMC(3, random_state=0, indicator=indicator)
         np.testing.assert_array_equal(model.fit_predict(views), clone(model).fit(views).labels_)
 
-    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    @pytest.mark.parametrize("indicator", ["leave-one-out", "discrete", "orthogonal"])
     @pytest.mark.parametrize("normalize", ["rows", "columns", None])
     def test_predict_agrees_with_labels_on_clear_clusters(self, indicator, normalize):
         views, _ = blobs()
@@ -75,17 +78,18 @@ class TestResult:
         "normalize", [["rows", "columns"], ("rows", "columns"), {"clinic": "columns"}]
     )
     def test_each_view_can_have_its_own_scaling(self, normalize):
-        (words, clinic), _ = blobs()
+        (words, clinic), truth = blobs()
         views = {"words": words, "clinic": 100.0 + clinic}
-        model = fitted(views, normalize=normalize)
+        model = fitted(views, normalize=normalize, init=truth)
         assert model.normalize_ == {"words": "rows", "clinic": "columns"}
         standardised = (clinic - clinic.mean(axis=0)) / clinic.std(axis=0)
         unit = words / np.linalg.norm(words, axis=1, keepdims=True)
-        by_hand = fitted([unit, standardised], normalize=None)
+        by_hand = fitted([unit, standardised], normalize=None, init=truth)
         np.testing.assert_array_equal(model.labels_, by_hand.labels_)
+        np.testing.assert_allclose(model.objective_, by_hand.objective_, rtol=1e-8)
         np.testing.assert_array_equal(model.predict(views), by_hand.predict([unit, standardised]))
 
-    @pytest.mark.parametrize("indicator", ["discrete", "orthogonal"])
+    @pytest.mark.parametrize("indicator", ["leave-one-out", "discrete", "orthogonal"])
     @pytest.mark.parametrize("normalize", ["rows", "columns", None])
     def test_out_of_sample_prediction(self, indicator, normalize):
         views, truth = blobs(n=180)
@@ -132,7 +136,14 @@ class TestRefit:
         views, truth = blobs(n=150)
         views = [X + 600.0 for X in views]
         with pytest.warns(ConvergenceWarning, match="explains little .*normalize='columns'"):
-            model = MMC(3, random_state=0).fit([X[:100] for X in views])
+            model = MMC(3, normalize="rows", random_state=0).fit([X[:100] for X in views])
+        assert adjusted_rand_score(truth[:100], model.labels_) == 1.0
+        assert adjusted_rand_score(truth[100:], model.predict([X[100:] for X in views])) == 1.0
+
+    def test_by_default_such_samples_are_standardised(self):
+        views, truth = blobs(n=150)
+        views = [X + 600.0 for X in views]
+        model = MMC(3, random_state=0).fit([X[:100] for X in views])
         assert adjusted_rand_score(truth[:100], model.labels_) == 1.0
         assert adjusted_rand_score(truth[100:], model.predict([X[100:] for X in views])) == 1.0
 
@@ -236,6 +247,47 @@ class TestInitialisation:
         np.testing.assert_allclose(F.T @ F, np.eye(k), atol=1e-9)
 
 
+class TestLeaveOneOut:
+    """The default indicator: labels that other samples predict."""
+
+    def test_given_labels_are_mended(self):
+        views, truth = blobs(n=180)
+        wrong = np.where(np.arange(180) % 5 == 0, (truth + 1) % 3, truth)
+        np.testing.assert_array_equal(fitted(views, init=wrong).labels_, truth)
+
+    def test_iterations_do_not_move_them(self):
+        views, _ = blobs(spread=4.0)
+        one, many = fitted(views, max_iter=1), fitted(views, max_iter=20, tol=0.0, patience=None)
+        assert many.n_iter_ > 1
+        np.testing.assert_array_equal(one.labels_, many.labels_)
+
+    def test_a_view_that_disagrees_does_not_spoil_the_others(self):
+        # by the product of the views alone, samples are near that agree in both
+        views, truth = make_views(200, 2, (20, 15), separation=6.0, random_state=0)
+        rng = np.random.default_rng(0)
+        other = np.eye(40)[rng.integers(40, size=200)] + 0.01 * rng.standard_normal((200, 40))
+        assert adjusted_rand_score(truth, fitted([*views, other], 2).labels_) > 0.95
+
+    def test_samples_with_missing_views(self):
+        views, truth = make_views(240, 3, (20, 15), separation=8.0, random_state=0)
+        present = np.random.default_rng(0).random((240, 2)) < 0.8
+        present[~present.any(axis=1), 0] = True
+        model = fitted(as_views(list(views), present=present))
+        assert adjusted_rand_score(truth, model.labels_) > 0.95
+
+    @pytest.mark.parametrize("init", ["graph", "kmeans", "random"])
+    def test_more_samples_than_are_compared(self, monkeypatch, init):
+        few = GraphSettings(n_compared=100, compared_per_cluster=0, scaling_samples=100)
+        monkeypatch.setattr(MMC, "_graph_settings", few)
+        views, truth = make_views(1200, 3, (20, 15), separation=7.0, random_state=0)
+        model = fitted(views.take(np.arange(1000)), init=init)
+        score = adjusted_rand_score(truth[:1000], model.labels_)
+        assert score > 0.98 or init == "random"
+        assert np.unique(model.labels_).size == 3
+        agree = adjusted_rand_score(model.predict(views.take(np.arange(1000, 1200))), truth[1000:])
+        assert agree > 0.95 or init == "random"
+
+
 class TestOrder:
     @pytest.mark.parametrize("penalty", ["l21", "frobenius"])
     @pytest.mark.parametrize("order", [1, 2])
@@ -252,14 +304,24 @@ class TestOrder:
         views, _ = blobs()
         np.testing.assert_array_equal(fitted(views, order=2).objective_, fitted(views).objective_)
 
-    def test_clusters_of_products_are_found_by_products_only(self):
+    def test_clusters_of_products_are_found(self):
         views, truth = make_views(600, 2, (8, 8), structure="interaction", random_state=0)
-        beside = np.hstack([np.asarray(X) for X in views])
         assert clustering_accuracy(truth, MMC(2, random_state=0).fit_predict(views)) > 0.95
-        assert clustering_accuracy(truth, fitted(views, k=2, order=1).labels_) < 0.6
-        assert clustering_accuracy(truth, fitted([beside], k=2).labels_) < 0.6
+        beside = np.hstack([np.asarray(X) for X in views])
         kmeans = KMeans(2, n_init=10, random_state=0).fit_predict(beside)
         assert clustering_accuracy(truth, kmeans) < 0.6
+
+    def test_they_are_predicted_by_products_only(self):
+        views, truth = make_views(900, 2, (8, 8), structure="interaction", random_state=0)
+        seen, new = views.take(np.arange(600)), views.take(np.arange(600, 900))
+
+        def accuracy(take, **options):
+            model = fitted(take(seen), k=2, init=truth[:600], **options)
+            return clustering_accuracy(truth[600:], model.predict(take(new)))
+
+        assert accuracy(list) > 0.95
+        assert accuracy(list, order=1) < 0.65
+        assert accuracy(lambda given: [np.hstack(list(given))]) < 0.65
 
 
 class TestEarlyStopping:

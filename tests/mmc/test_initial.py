@@ -10,10 +10,13 @@ from manyview.datasets import make_views
 from manyview.engine import LocalEngine
 from manyview.mmc import estimator
 from manyview.mmc import initial as module
-from manyview.mmc.indicator import DiscreteIndicator, OrthogonalIndicator
+from manyview.mmc.indicator import (
+    DiscreteIndicator,
+    LeaveOneOutIndicator,
+    OrthogonalIndicator,
+)
 from manyview.mmc.initial import (
     Given,
-    InitialSettings,
     LabelInitialisation,
     kmeans_labels,
     random_labels,
@@ -146,126 +149,56 @@ def test_random_labels_are_balanced():
 
 
 VIEWS, TRUTH = blobs()
-OTHER = np.random.default_rng(0).permutation(TRUTH)
+WRONG = np.where(np.arange(90) % 4 == 0, (TRUTH + 1) % 3, TRUTH)
+INDICATORS = [DiscreteIndicator, LeaveOneOutIndicator, OrthogonalIndicator]
 
 
-def finds(labels, within=None):
-    """An initialisation that finds these labels, with this unexplained variance."""
-
-    def start(engine, n_clusters, rng, **options):
-        engine.scatter("labels", labels)
-        return within
-
-    return start
-
-
-@pytest.fixture
-def of_graph(monkeypatch):
-    return lambda *found: monkeypatch.setattr(module, "spectral_labels", finds(*found))
-
-
-@pytest.fixture
-def of_kmeans(monkeypatch):
-    return lambda labels: monkeypatch.setattr(module, "kmeans_labels", finds(labels))
-
-
-def begun(init="graph", number=0, *, views=VIEWS, k=3, indicator=DiscreteIndicator, complete=True):
+def begun(init="graph", number=0, *, views=VIEWS, k=3, indicator=DiscreteIndicator, order=None):
     engine = LocalEngine(as_views(views), normalize="rows")
     problem = Problem(RowSparse(), 0.01, indicator(), 10, 1e-3)
-    start = LabelInitialisation(init, n_clusters=k, rank=2 * k, order=None, complete=complete)
+    start = LabelInitialisation(init, n_clusters=k, rank=2 * k, order=order)
     return engine, start.begin(engine, problem, np.random.default_rng(0), number)
 
 
-@pytest.mark.parametrize(
-    ("within", "confidence"), [(0.0, 1.0), (0.03, 0.99), (0.15, 0.75), (0.3, 0.0), (0.6, 0.0)]
-)
-def test_clearer_graphs_give_more_confidence(of_graph, within, confidence):
-    of_graph(TRUTH, within)
-    _, fitted = begun()
-    assert fitted.confidence == pytest.approx(confidence)
+class TestBegin:
+    @pytest.mark.parametrize("indicator", INDICATORS)
+    @pytest.mark.parametrize("init", ["graph", "kmeans"])
+    def test_the_blocks_hold_the_indicator_of_the_labels(self, indicator, init):
+        engine, fitted = begun(init, indicator=indicator)
+        labels = engine.gather("labels")
+        assert adjusted_rand_score(TRUTH, labels) > 0.95
+        np.testing.assert_allclose(engine.gather("indicator"), indicator_of(labels, 3))
+        assert not fitted.objective
+        assert all(block.state.get("embedding") is None for block in engine.blocks)
 
-
-@pytest.mark.parametrize("init", ["kmeans", "random", Given.of(TRUTH, 90, 3)], ids=str)
-def test_other_labels_have_no_confidence(init):
-    _, fitted = begun(init)
-    assert fitted.confidence == 0.0
-
-
-class TestTakeoverByKMeans:
     @pytest.mark.parametrize("indicator", [DiscreteIndicator, OrthogonalIndicator])
-    def test_labels_that_the_model_fits_better_take_over(self, of_graph, indicator):
-        of_graph(OTHER, 0.5)
-        engine, _ = begun(indicator=indicator)
-        assert adjusted_rand_score(TRUTH, engine.gather("labels")) > 0.95
+    def test_iterations_that_move_labels_begin_with_the_given_ones(self, indicator):
+        engine, _ = begun(Given.of(WRONG, 90, 3), indicator=indicator)
+        np.testing.assert_array_equal(engine.gather("labels"), WRONG)
 
-    def test_labels_of_the_graph_that_it_fits_stay(self, of_graph, of_kmeans):
-        of_graph(TRUTH, 0.5)
-        of_kmeans(OTHER)
-        engine, _ = begun()
+    @pytest.mark.parametrize("views", [VIEWS, VIEWS[:1]], ids=["two views", "one view"])
+    def test_those_that_do_not_begin_with_mended_ones(self, views):
+        engine, _ = begun(Given.of(WRONG, 90, 3), views=views, indicator=LeaveOneOutIndicator)
         np.testing.assert_array_equal(engine.gather("labels"), TRUTH)
 
-    @pytest.mark.parametrize(("value", "expected"), [(0.89, OTHER), (0.91, TRUTH)])
-    def test_the_objective_has_to_be_lower_by_a_tenth(
-        self, of_graph, of_kmeans, monkeypatch, value, expected
-    ):
-        of_graph(TRUTH, 0.5)
-        of_kmeans(OTHER)
-        values = iter([1.0, value])
-        monkeypatch.setattr(module, "factor_steps", lambda *_: ())
-        monkeypatch.setattr(Problem, "value", lambda self, *_: next(values) if not _ else 0.0)
-        engine, _ = begun()
-        np.testing.assert_array_equal(engine.gather("labels"), expected)
+    def test_further_graphs_have_smaller_neighbourhoods(self, monkeypatch):
+        asked = []
 
-    @pytest.mark.parametrize(("k", "n_lone"), [(2, 1), (3, 2), (5, 2), (8, 1), (10, 4)])
-    def test_outliers_are_no_clusters(self, of_graph, of_kmeans, monkeypatch, k, n_lone):
-        even = np.arange(90) % k
-        of_graph(even, 0.5)
-        of_kmeans(np.where(np.arange(90) < n_lone, np.arange(90), n_lone + even % (k - n_lone)))
-        # however badly the model fits them
-        monkeypatch.setattr(LabelInitialisation, "settings", InitialSettings(lower_by=-np.inf))
-        engine, _ = begun(k=k)
-        np.testing.assert_array_equal(engine.gather("labels"), even)
+        def noted(*args, neighbourhood, **options):
+            asked.append(neighbourhood)
+            return spectral_labels(*args, neighbourhood=neighbourhood, **options)
 
-    def test_clusters_in_products_stay(self):
-        """Labels of k-means are fitted sooner, as single features predict them."""
-        views, truth = make_views(600, 6, (10, 10), structure="interaction", random_state=1)
-        engine, fitted = begun(views=views, k=6)
-        assert fitted.confidence == 0.0
-        kmeans, _ = begun("kmeans", views=views, k=6)
-        scores = [adjusted_rand_score(truth, some.gather("labels")) for some in (engine, kmeans)]
-        assert scores[0] > 2.0 * scores[1]
+        spectral_labels = module.spectral_labels
+        monkeypatch.setattr(module, "spectral_labels", noted)
+        for number in range(3):
+            begun(number=number)
+        assert asked[0] == 1.0
+        assert asked[0] > asked[1] > asked[2] > 0.0
 
-    def test_the_fit_begins_with_all_features_and_the_chosen_labels(self, of_graph):
-        of_graph(OTHER, 0.5)
-        # the comparison drops constant features at once
-        views = [np.hstack([X, np.zeros((90, 40))]) for X in VIEWS]
-        engine, fitted = begun(views=views)
-        labels = engine.gather("labels")
-        own = engine.gather("indicator")[np.arange(90), labels]
-        np.testing.assert_allclose(own, 1.0 / np.sqrt(np.bincount(labels))[labels])
-        assert all(scaling.active is None for scaling in engine.scalings)
-        assert not fitted.objective
-
-    def test_an_interrupt_is_passed_on(self, of_graph, monkeypatch):
-        def interrupt(*args, **options):
-            raise KeyboardInterrupt
-
-        of_graph(OTHER, 0.5)
-        monkeypatch.setattr(module, "kmeans_labels", interrupt)
-        with pytest.raises(KeyboardInterrupt):
-            begun()
-
-    def test_kmeans_is_not_used_with_missing_views(self, of_graph):
-        of_graph(OTHER, 0.5)
-        engine, _ = begun(complete=False)
-        np.testing.assert_array_equal(engine.gather("labels"), OTHER)
-
-    def test_kmeans_is_not_used_in_further_initialisations(self, of_graph):
-        of_graph(OTHER, 0.5)
-        engine, _ = begun(number=1)
-        np.testing.assert_array_equal(engine.gather("labels"), OTHER)
-
-    def test_kmeans_is_not_compared_with_clear_labels(self, of_graph):
-        of_graph(OTHER, 0.29)
-        engine, _ = begun()
-        np.testing.assert_array_equal(engine.gather("labels"), OTHER)
+    @pytest.mark.parametrize("indicator", INDICATORS)
+    @pytest.mark.parametrize("init", ["graph", "kmeans", "random"])
+    def test_no_cluster_is_empty(self, indicator, init):
+        noise = np.random.default_rng(0).standard_normal((2, 60, 4))
+        for k in (1, 7, 59, 60):
+            engine, _ = begun(init, views=list(noise), k=k, indicator=indicator)
+            assert np.unique(engine.gather("labels")).size == k

@@ -35,13 +35,16 @@ class TestInvariance:
 
     @pytest.mark.parametrize("normalize", ["rows", "columns", None])
     def test_sparse_or_dense(self, normalize):
-        views, _ = blobs(spread=1.5)
+        views, truth = blobs(spread=1.5)
         views = [X * (np.abs(X) > 0.5) for X in views]
-        dense = fitted(views, normalize=normalize)
+        options = {"normalize": normalize}
+        if normalize == "columns":  # dense ones are compared by distance, sparse ones by angle
+            options |= {"init": truth, "indicator": "discrete"}
+        dense = fitted(views, **options)
         for form in ("csr", "coo") if normalize == "rows" else ("csc",):
-            sparse = fitted([sp.csr_array(X).asformat(form) for X in views], normalize=normalize)
+            sparse = fitted([sp.csr_array(X).asformat(form) for X in views], **options)
             np.testing.assert_array_equal(sparse.labels_, dense.labels_)
-        mixed = fitted([views[0], sp.csr_array(views[1])], normalize=normalize)
+        mixed = fitted([views[0], sp.csr_array(views[1])], **options)
         np.testing.assert_array_equal(mixed.labels_, dense.labels_)
         np.testing.assert_allclose(mixed.objective_, dense.objective_, rtol=1e-5)
 
@@ -138,8 +141,8 @@ class TestInvariance:
         present[3::7, 1] = False
         emptied = [np.where(present[:, [v]], X, 0.0) for v, X in enumerate(views)]
         rubbish = [np.where(present[:, [v]], X, 99.0) for v, X in enumerate(views)]
-        zeros = fitted(emptied)
-        masked = fitted(as_views(rubbish, present=present))
+        zeros = fitted(emptied, normalize="rows")
+        masked = fitted(as_views(rubbish, present=present), normalize="rows")
         np.testing.assert_array_equal(masked.labels_, zeros.labels_)
         np.testing.assert_allclose(masked.objective_, zeros.objective_, rtol=1e-8)
         assert adjusted_rand_score(truth, masked.labels_) > 0.9
@@ -182,7 +185,7 @@ class TestInvariance:
         self, by_landmarks, dtype, scale, init, monkeypatch
     ):
         if by_landmarks:
-            small = GraphSettings(exact_limit=200, n_landmarks=100)
+            small = GraphSettings(n_compared=200, n_landmarks=100, compared_per_cluster=0)
             monkeypatch.setattr(MMC, "_graph_settings", small)
         views, truth = blobs(n=300)
         scaled = [(scale * X).astype(dtype) for X in views]

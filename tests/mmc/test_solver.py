@@ -63,7 +63,7 @@ class TestDescent:
         factors, moments = first.factors, first.moments
         for _ in range(5):
             before = explicit_objective(c, factors, problem.penalty, gamma)
-            factors, moments, _ = one_iteration(c.engine, problem, factors, moments, confidence=0.0)
+            factors, moments, _ = one_iteration(c.engine, problem, factors, moments)
             after = explicit_objective(c, factors, problem.penalty, gamma)
             assert after <= before + 1e-9 * (1 + before)
 
@@ -110,19 +110,8 @@ class TestStopping:
         c = case(1, n=300)
         problem = problem_of(indicator=Moving())
         first = begun(c, problem)
-        *_, change = one_iteration(c.engine, problem, first.factors, first.moments, confidence=0.0)
+        *_, change = one_iteration(c.engine, problem, first.factors, first.moments)
         assert change == pytest.approx(movers / 300)
-
-    def test_the_confidence_of_the_fit_damps_the_indicator(self, case):
-        class Noting(DiscreteIndicator):
-            asked: list[float] = []  # noqa: RUF012
-
-            def update(self, *args, confidence):
-                self.asked.append(confidence)
-                return super().update(*args, confidence=confidence)
-
-        run(case(1), max_iter=3, confidence=0.4, indicator=Noting())
-        assert Noting.asked == [0.4] * 3
 
     def test_a_model_of_the_cluster_sizes_only_is_constant(self, case):
         c = case(0)

@@ -136,7 +136,7 @@ class TestSingleFeatures:
     @pytest.mark.parametrize("sign", [1, -1])
     def test_of_one_sign_are_warned_of(self, sign):
         with pytest.warns(UserWarning, match=r"'view1' .* normalize='columns'"):
-            MMC(2, random_state=0).fit([np.eye(8), sign * self.x])
+            MMC(2, normalize="rows", random_state=0).fit([np.eye(8), sign * self.x])
         with pytest.warns(UserWarning, match="'view1' has a single feature"):
             SEC(2, n_neighbors=3, normalize="rows").fit([np.eye(8), sign * self.x])
 
@@ -144,8 +144,16 @@ class TestSingleFeatures:
         present = np.ones((8, 2), dtype=bool)
         present[3, 1] = False
         x = np.where(present[:, 1:], self.x, np.nan)
+        model = MMC(2, normalize="rows", random_state=0)
         with pytest.warns(UserWarning, match="'view1' has a single feature"):
-            MMC(2, random_state=0).fit(as_views([np.eye(8), x], present=present))
+            model.fit(as_views([np.eye(8), x], present=present))
+
+    @pytest.mark.parametrize("sign", [1, -1])
+    def test_are_not_made_constant_by_default(self, sign):
+        x = sign * (np.arange(60)[:, None] % 2 + np.linspace(1.0, 1.2, 60)[:, None])
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert MMC(2, random_state=0).fit([x]).normalize_ == {"view0": "columns"}
 
     @pytest.mark.parametrize("normalize", ["rows", "columns"])
     def test_are_taken_where_something_is_left(self, normalize):

@@ -138,7 +138,7 @@ def _print_version(wanted: bool) -> None:
 Penalty = StrEnum("Penalty", ["l21", "frobenius"])
 Indicator = StrEnum(
     "Indicator",
-    {"discrete": "discrete", "leave_one_out": "leave-one-out", "orthogonal": "orthogonal"},
+    {"leave_one_out": "leave-one-out", "discrete": "discrete", "orthogonal": "orthogonal"},
 )
 Init = StrEnum("Init", ["graph", "kmeans", "random"])
 
@@ -254,10 +254,11 @@ def fit(
     indicator: Annotated[
         Indicator,
         _option(
-            "discrete: one cluster per sample; leave-one-out: the same, as the other samples "
-            "predict it; orthogonal: the relaxation of the paper."
+            "leave-one-out: each sample is in the cluster that the others predict for it; "
+            "discrete: iterations move samples to what the model predicts; orthogonal: the "
+            "relaxation of the paper."
         ),
-    ] = Indicator.discrete,
+    ] = Indicator.leave_one_out,
     init: Annotated[Init, _option("Initialisation of the clusters.")] = Init.graph,
     n_init: Annotated[
         int, _option("Number of initialisations; the best objective is kept.", "N", least=1)
@@ -278,7 +279,7 @@ def fit(
             "single views.",
             "SCALING",
         ),
-    ] = "rows",
+    ] = "auto",
     seed: Annotated[int, _option("Seed of the random numbers.", "N", least=0, most=2**32 - 1)] = 0,
     n_jobs: Annotated[
         int | None,

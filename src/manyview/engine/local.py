@@ -162,7 +162,7 @@ class LocalEngine(Engine):
         """Give each block its rows of an array, as state."""
         values = self._placed(values)
         for block in self.blocks:
-            block.state[name] = values[block.rows]
+            block.state[name] = values[block.rows, ...]
 
     def gather(self, name: str) -> Array:
         """Return a state of all blocks as one array, on the device of the samples."""

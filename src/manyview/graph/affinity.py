@@ -201,7 +201,8 @@ def cosines(products: Array, rows: Rows, landmarks: Rows, missing: Array | None 
         return products
     xp = namespace(products)
     known = missing.shape[0] - xp.count_nonzero(missing)
-    mean = xp.sum(products, axis=1) / max(int(known), 1)
+    total = xp.sum(xp.where(missing, xp.zeros_like(products), products), axis=1)
+    mean = total / max(int(known), 1)
     return xp.where(missing, mean[:, None], products)
 
 

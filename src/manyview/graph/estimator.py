@@ -40,13 +40,12 @@ class MultiViewSpectral(MultiViewClusterer):
         that are visible only in products of features need ``"product"``; views of which one says
         something else need ``"sum"``.
     neighbourhood : float or None, default=None
-        Neighbourhood size relative to half the samples of an average cluster or, with landmarks,
-        all of its landmarks. A sample has at least five neighbours. None takes both 1 and 1/16.
+        Neighbourhood size relative to half the samples of an average cluster, or to 200 if that is
+        less. A sample has at least five neighbours. None takes both 1 and 1/16.
     landmarks : int, optional
-        Number of landmarks, which are random samples; at least 2 K. Each sample is then linked to
-        its nearest landmarks, so that time and memory grow linearly with the number of samples. By
-        default up to 4,000 samples are compared with each other, and more samples with 1,000
-        landmarks, or 20 per cluster if that is more, up to 4,000.
+        Most samples that are compared with each other; at least 2 K. Of more samples, so many
+        random ones are embedded, and kernel regression on them embeds the others, so that time and
+        memory grow linearly. By default 8,000, or 20 per cluster if that is more, up to 10,000.
     normalize : {"auto", "rows", "columns"} or None, or list or dict of them, default="auto"
         Scaling of each view, as in :class:`manyview.MMC`.
     random_state : int, RandomState instance or None, default=None
@@ -153,8 +152,10 @@ class MultiViewSpectral(MultiViewClusterer):
         checked = self._setup_fit(views)
         rng = self._generator()
         settings = self._settings()
-        by_view = resolve_normalization(self.normalize, checked, self.n_clusters, rng, settings)
         threads = blas_threads() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
+        by_view = resolve_normalization(
+            self.normalize, checked, self.n_clusters, rng, settings, threads
+        )
         engine = engine_for(checked, normalize=by_view, n_threads=threads)
         with engine.running(), self._progress(1, "unexplained variance") as show:
             unexplained, affinity = spectral_labels(

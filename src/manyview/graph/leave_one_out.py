@@ -43,7 +43,7 @@ from manyview.graph.neighbours import Comparison
 from manyview.graph.regression import Prediction, coefficients_of, mean_prediction, predicted_rows
 from manyview.graph.settings import DEFAULTS, GraphSettings
 from manyview.graph.spectral import AffinityGraphs
-from manyview.linalg.partition import Labels
+from manyview.linalg.partition import Labels, without_empty
 
 __all__ = ["LabelJudge", "judge_labels"]
 
@@ -148,7 +148,7 @@ class LabelJudge:
             explained = max(1.0 - mean.error, settings.least_explained)
             trust = settings.votes * mean.error / max(voted.error, settings.least_error)
             scores = mean.rows / explained + trust * voted.rows
-            new = _without_losing(labels, scores.argmax(axis=1), self._n_clusters)
+            new = _without_losing(labels, scores.argmax(axis=1))
             changed, labels = np.mean(new != labels), new
             F = _indicator(labels, self._n_clusters)
             found = [
@@ -168,7 +168,7 @@ class LabelJudge:
             engine.update(_label_kernel, self.graphs.comparison, coefficients)
             predicted = to_numpy(engine.gather(State.LABELS)).astype(np.intp)
             predicted[self.graphs.sample] = labels
-            labels = predicted
+            labels = without_empty(predicted, self._n_clusters)  # if the sample misses a cluster
         engine.scatter(State.LABELS, labels)
 
 
@@ -193,8 +193,9 @@ def _indicator(labels: Labels, n_clusters: int) -> Matrix:
     return F
 
 
-def _without_losing(before: Labels, after: Labels, n_clusters: int) -> Labels:
-    """Return `after`, except that clusters without a member keep those they had before."""
-    for lost in np.flatnonzero(np.bincount(after, minlength=n_clusters) == 0):
+def _without_losing(before: Labels, after: Labels) -> Labels:
+    """Return `after`, except that clusters that lost all members keep those they had before."""
+    kept = np.unique(before)
+    for lost in np.setdiff1d(kept, after):
         after[before == lost] = lost
-    return after if np.unique(after).size == n_clusters else before
+    return after if np.isin(kept, after).all() else before

@@ -37,9 +37,11 @@ class Prediction(NamedTuple):
 
 
 def relative_error(predicted: Matrix, F: Matrix) -> float:
-    """Return the squared error of predictions relative to the variance of F."""
+    """Return the squared error of predictions relative to the variance of F; 0 if F is constant."""
     total = float(np.sum((F - F.mean(axis=0)) ** 2))
-    return float(np.sum((predicted - F) ** 2)) / max(total, np.finfo(np.float64).tiny)
+    if total <= 1e-12 * float(np.sum(F**2)):
+        return 0.0
+    return float(np.sum((predicted - F) ** 2)) / total
 
 
 def shares(predictions: Sequence[Prediction]) -> list[float]:

@@ -2,10 +2,9 @@
 
 Samples of a view are compared by angle, after scaling them to unit length, or by distance, after
 standardising the features. Words, counts and pixels want the angle; measurements in different
-units want the distance. Views are standardised where clusters are then clearer: by the
-leave-one-out error of the labels times the part of the embedding's variance within clusters. The
-error alone would prefer tables in which one feature outweighs the others, as any groups along it
-are easy to predict.
+units want the distance. Views are standardised where clusters are then clearer
+(:class:`manyview.graph.leave_one_out.Judged`). The leave-one-out error alone would prefer tables in
+which one feature outweighs the others, as any groups along it are easy to predict.
 
 Views that are mostly zeros are always compared by angle, since standardising makes their rarest
 features the largest.
@@ -13,8 +12,8 @@ features the largest.
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +22,7 @@ from manyview.engine import RowView, engine_for
 from manyview.engine.arrays import is_sparse
 from manyview.graph.leave_one_out import LabelJudge
 from manyview.graph.settings import DEFAULTS, GraphSettings
+from manyview.linalg.threads import limited_threads
 from manyview.views import Normalize, Views, as_views, check_scale, normalize_by_view
 
 __all__ = ["resolve_normalization"]
@@ -34,23 +34,26 @@ def resolve_normalization(
     n_clusters: int,
     rng: np.random.Generator,
     settings: GraphSettings = DEFAULTS,
+    n_threads: int = 1,
 ) -> list[str | None]:
     """Return the scaling of each view, with "auto" replaced by a choice."""
     wanted = normalize_by_view(normalize, views, ("auto", "rows", "columns", None))
     open_views = [v for v, entry in enumerate(wanted) if entry == "auto"]
     by_view = ["rows" if entry == "auto" else entry for entry in wanted]
-    check_scale(views, by_view)
     if not open_views:
+        check_scale(views, by_view)
         return by_view
     sample = _sample(views, n_clusters, rng, settings)
     standardised = list(by_view)
     for v in open_views:
-        if _may_be_standardised(sample.arrays[v], views, v, settings):
+        if _may_be_standardised(sample, views, v, settings):
             standardised[v] = "columns"
+            if sample.n_features[v] == 1:  # unit rows would be constant
+                by_view[v] = "columns"
+    check_scale(views, by_view)
     if standardised == by_view or sample.n_samples <= n_clusters:
         return by_view
     seed = int(rng.integers(2**31 - 1))
-
     fewer = replace(settings, n_landmarks=settings.scaling_landmarks)
 
     def unclear(found: list[str | None]) -> float:
@@ -59,8 +62,9 @@ def resolve_normalization(
             judge = LabelJudge(engine, n_clusters, own, settings=fewer)
             return judge.best_of_graphs(own).unclear
 
-    clearer = unclear(standardised) < settings.clearly * unclear(by_view)
-    return standardised if clearer else by_view
+    with limited_threads(1), ThreadPoolExecutor(min(n_threads, 2)) as pool:
+        by_angle, by_distance = pool.map(unclear, (by_view, standardised))
+    return standardised if by_distance < settings.clearly * by_angle else by_view
 
 
 def _sample(
@@ -83,8 +87,12 @@ def _present(view: RowView) -> npt.NDArray[np.bool_]:
     return np.ones(view.x.shape[0], dtype=bool) if missing is None else ~missing
 
 
-def _may_be_standardised(view: Any, views: Views, v: int, settings: GraphSettings) -> bool:
-    if is_sparse(view) or np.mean(view == 0) >= settings.mostly_zeros:
+def _may_be_standardised(sample: Views, views: Views, v: int, settings: GraphSettings) -> bool:
+    view = sample.arrays[v]
+    if is_sparse(view):
+        return False
+    rows = view if sample.present is None else view[sample.present[:, v]]
+    if not rows.size or np.mean(rows == 0) >= settings.mostly_zeros:
         return False
     try:
         check_scale(views, ["columns" if w == v else "rows" for w in range(len(views))])

@@ -80,25 +80,22 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     order : int, optional
         Largest number of views whose features are multiplied with each other: 1 for single
         features, 2 for pairs. By default all views.
-    indicator : {"discrete", "leave-one-out", "orthogonal"}, default="discrete"
-        ``"discrete"`` assigns every sample to one cluster in every iteration. Labels that the
-        affinity graph supports strongly are kept even where the model fits them poorly, so
-        ``predict`` may differ from ``labels_`` there. ``"leave-one-out"`` revises the initial
-        labels before the factors are fitted to them: a sample moves to the cluster that
-        regressions on the other samples predict for it. This mends more of the initial labels,
-        and takes several times as long. ``"orthogonal"`` is the paper's relaxation to any F
-        with orthonormal columns, followed by k-means on its rows.
+    indicator : {"leave-one-out", "discrete", "orthogonal"}, default="leave-one-out"
+        ``"leave-one-out"`` finds the labels first, and then fits the factors to them. A sample is
+        in the cluster that regressions on the other samples, and its neighbours, predict for it.
+        With ``"discrete"`` every iteration moves samples to the cluster that the factors predict;
+        as these were fitted to the same samples, few move. ``"orthogonal"`` is the paper's
+        relaxation to any F with orthonormal columns, followed by k-means on its rows.
     init : {"graph", "kmeans", "random"} or array-like, default="graph"
-        Initialisation of the indicator. ``"graph"`` clusters the neighbour graph of the product
-        kernel ``prod_v (1 + X_v X_v')``; if the graph shows no clear clusters, it compares k-means
-        and keeps the labels that the model explains better. ``"kmeans"`` clusters the concatenated
-        views. An array has labels of shape (n_samples,), or an indicator or memberships of shape
+        Initial labels. ``"graph"`` takes the spectral clusters of affinity graphs
+        (:class:`manyview.MultiViewSpectral`), ``"kmeans"`` clusters the concatenated views. An
+        array has labels of shape (n_samples,), or an indicator or memberships of shape
         (n_samples, n_clusters), which are orthonormalised.
     n_init : int, default=1
         Number of restarts. The result with the lowest objective is kept, except that collapsed
         results, which have a low objective but no clusters, come last. Each restart from a graph
-        uses a quarter of the neighbours of the one before (beyond 4,000 samples, all but the first
-        use only the nearest landmarks), and must lower the objective by a tenth to be kept.
+        uses a quarter of the neighbours of the one before, and must lower the objective by a tenth
+        to be kept.
     max_iter : int, default=100
         Maximum number of iterations.
     tol : float, default=1e-3
@@ -109,14 +106,14 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Early stopping: stop when this number of consecutive iterations each left 97 % of the
         indicator unchanged. Further iterations drop more features and overfit the training
         samples. None iterates until the objective converges.
-    normalize : {"auto", "rows", "columns"} or None, or list or dict of them, default="rows"
+    normalize : {"auto", "rows", "columns"} or None, or list or dict of them, default="auto"
         Scale the samples of each view to unit length, or standardise its features. With None the
         views are used as they are, and rows should have a length of about 1, the size of the
-        appended constant. ``"auto"`` chooses one of the first two for each view: the one whose
-        affinity graph shows clearer clusters in up to 1,000 samples. It compares standardised
-        views by distance in place of angle, which plain tables of measurements need. A list has an
-        entry for each view; a dict has them by the name of the view, and views that it does not
-        name have ``"rows"``. The data are not copied.
+        appended constant. ``"auto"`` uses unit rows, or standardises dense views that are not
+        mostly zeros if clusters of up to 1,000 samples are then clearer. Standardised views are
+        compared by distance in place of angle, which plain tables of measurements need. A list has
+        an entry for each view; a dict has them by the name of the view, and views that it does not
+        name have ``"auto"``. The data are not copied.
     random_state : int, RandomState instance or None, default=None
         Seed of the initialisation.
     n_jobs : int, optional
@@ -166,10 +163,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     labels better.
 
     `predict` assigns a sample to the cluster of its largest entry in `transform`. ``labels_`` are
-    the result of the last indicator update, which moves training samples only while that raises its
-    criterion. Both agree except for samples between clusters, labels that the graph supports (see
-    `indicator`), and fits that ended by `max_iter`. With ``indicator="orthogonal"`` both use the
-    same centres.
+    found before (see `indicator`), or the result of the last indicator update. Both agree except
+    for samples between clusters. With ``indicator="orthogonal"`` both use the same centres.
 
     An interrupt (Ctrl-C) during the iterations ends the fit with the last complete iteration and a
     warning.
@@ -272,7 +267,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         checked = self._setup_fit(views)
         rng = self._generator()
         by_view = resolve_normalization(
-            self.normalize, checked, self.n_clusters, rng, self._graph_settings
+            self.normalize, checked, self.n_clusters, rng, self._graph_settings, self._n_threads
         )
         rank = checked_rank(self.rank, self.n_clusters, len(checked), self.order)
         init = self.init
@@ -428,8 +423,11 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         return int(self.cluster_factors_.shape[0])
 
     def _engine(self, views: Views, normalize: Normalize, **options: Any) -> Engine:
-        threads = blas_threads() if self.n_jobs is None else effective_n_jobs(self.n_jobs)
-        return engine_for(views, normalize=normalize, n_threads=threads, **options)
+        return engine_for(views, normalize=normalize, n_threads=self._n_threads, **options)
+
+    @property
+    def _n_threads(self) -> int:
+        return blas_threads() if self.n_jobs is None else int(effective_n_jobs(self.n_jobs))
 
     def _checkpoint_path(self) -> Path | None:
         """Return the checkpoint file, or raise if it is unusable."""

@@ -1,4 +1,4 @@
-"""Indicator updates: discrete labels, and the paper's orthogonal relaxation.
+"""Forms of the indicator: labels found beforehand, discrete labels, the orthogonal relaxation.
 
 The indicator F satisfies ``F'F = I``, so ``|B A' - F|^2`` depends on it only through the inner
 product ``<B A', F>``. An update lowers the objective by twice the amount by which it raises that
@@ -28,9 +28,14 @@ from manyview.mmc.objective import (
 )
 from manyview.mmc.prediction import CentreReadout, LargestReadout, Readout
 
-__all__ = ["DiscreteIndicator", "Indicator", "LargestGain", "OrthogonalIndicator", "best_moves"]
-
-# What the blocks hold during an update only
+__all__ = [
+    "DiscreteIndicator",
+    "Indicator",
+    "LargestGain",
+    "LeaveOneOutIndicator",
+    "OrthogonalIndicator",
+    "best_moves",
+]
 
 
 class Indicator(ABC):

@@ -202,7 +202,7 @@ def normalize_by_view(
 ) -> list[str | None]:
     """Return the scaling of each view, given one for all, a list, or a dict by view name.
 
-    Views that a dict does not name have unit rows.
+    Views that a dict does not name have the first of the choices.
 
     Examples
     --------
@@ -219,7 +219,7 @@ def normalize_by_view(
             raise ValueError(
                 f"normalize names the view {unknown[0]!r}; the views are {', '.join(views.names)}"
             )
-        found = [normalize.get(name, "rows") for name in views.names]
+        found = [normalize.get(name, choices[0]) for name in views.names]
     else:
         found = list(normalize)
         if len(found) != len(views):
