@@ -119,11 +119,11 @@ class LabelJudge:
             engine, n_clusters, rng, order=order, neighbourhood=neighbourhood, settings=settings
         )
         self._regressions = self.graphs.regressions(engine)
-        self._votes = self.graphs.votes()
+        self._votes = self.graphs.votes(engine)
 
     def best_of_graphs(self, rng: np.random.Generator) -> Judged:
         """Return the labels from the first graph, or from a later one that ends clearly clearer."""
-        graphs = self._settings.graphs
+        graphs = self.graphs.candidates()
         seeds = rng.integers(2**31 - 1, size=len(graphs))
 
         def judged(number: int) -> Judged:

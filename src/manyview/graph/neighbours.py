@@ -154,6 +154,7 @@ def compare_sample(
 
     The landmarks are the samples themselves, in the random order `drawn`: of equally near ones the
     first is taken, and the order of the data would favour some. Nearest samples come nearest first.
+    Samples that miss a view have the neighbours by the product there.
     Both results have an entry for the product of all views, and one for each view if there are
     several.
     """
@@ -175,6 +176,10 @@ def compare_sample(
         for affinity in orders:
             affinity[np.arange(len(affinity)), place[chunk]] = -np.inf
             near.append(drawn[largest(affinity, n_nearest)].astype(np.int32))
+        for of_view, view in zip(near[1:], block.views, strict=False):
+            if view.missing is not None:  # such samples are near to none in this view
+                missing = view.missing[chunk]
+                of_view[missing] = near[0][missing]
         return near, kernels
 
     near, kernels = zip(*engine.side_by_side(compared, chunks_of(block, comparison)), strict=True)

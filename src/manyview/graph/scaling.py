@@ -43,7 +43,8 @@ def resolve_normalization(
     if not open_views:
         check_scale(views, by_view)
         return by_view
-    sample = _sample(views, n_clusters, rng, settings)
+    sample = _sample(views, rng, settings)
+    n_clusters = min(n_clusters, settings.scaling_clusters)
     standardised = list(by_view)
     for v in open_views:
         if _may_be_standardised(sample, views, v, settings):
@@ -67,12 +68,10 @@ def resolve_normalization(
     return standardised if by_distance < settings.clearly * by_angle else by_view
 
 
-def _sample(
-    views: Views, n_clusters: int, rng: np.random.Generator, settings: GraphSettings
-) -> Views:
+def _sample(views: Views, rng: np.random.Generator, settings: GraphSettings) -> Views:
     """Return all samples, or some random ones, in the memory of this process."""
     engine, n = engine_for(views, normalize=None), views.n_samples
-    count = min(n, max(settings.scaling_samples, 10 * n_clusters))
+    count = min(n, settings.scaling_samples)
     sample = np.arange(n) if count == n else np.sort(rng.choice(n, count, replace=False))
     with engine.running():
         rows = engine.take(sample)

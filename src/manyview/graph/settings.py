@@ -55,7 +55,9 @@ class GraphSettings:
     """Part of zeros from which a view is never standardised by ``normalize="auto"``; words and
     links would lose up to sixty points of NMI."""
     scaling_samples: int = 1000
-    """Samples by which the scaling is chosen, or ten per cluster; by convention."""
+    """Samples by which the scaling is chosen; by convention."""
+    scaling_clusters: int = 50
+    """Most clusters by which the scaling is chosen; by convention."""
     scaling_landmarks: int = 250
     """Landmarks of the regressions on these samples; by convention."""
 
@@ -106,9 +108,8 @@ class GraphSettings:
     Values from .8 to .95 choose nearly the same."""
 
     # k-means.
-    embedding_restarts: tuple[int, int] = (10, 30)
-    """Fewest and most restarts of k-means on the embedding; 300 / K lie between. Ten do for most
-    data."""
+    embedding_restarts: tuple[int, int] = (3, 10)
+    """Fewest and most restarts of k-means on the embedding; 300 / K lie between. By convention."""
     kmeans_rows: int = 10_000
     """Rows on which k-means starts; Lloyd's iterations over all rows follow. By convention."""
     kmeans_max_iter: int = 100

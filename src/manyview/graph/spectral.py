@@ -98,28 +98,34 @@ class AffinityGraphs:
             lambda kernel: Ridge.of(kernel, self._fitted, ridges), self._kernels
         )
 
-    def votes(self) -> list[Any]:
+    def votes(self, engine: Engine) -> list[Any]:
         """Return the row-stochastic matrix of the graph of each order."""
-        found = []
-        for number in range(len(self.near)):
+
+        def of_order(number: int) -> Any:
             graph = _symmetric(self._links_by(number, self._weights((0, 1))))
             total = np.asarray(graph.sum(axis=1)).ravel()  # each sample has neighbours
-            found.append(sp.csr_array(sp.diags_array(1.0 / total) @ graph))
-        return found
+            return graph.multiply(1.0 / total[:, None]).tocsr()
+
+        return engine.side_by_side(of_order, range(len(self.near)))
 
     def affinity(self, graph: GraphOf) -> Any:
         """Return the symmetric weights of a graph."""
         weights, n_views = self._weights(graph.sizes), len(self.near) - 1
+        shares = [graph.product, *[graph.views / max(n_views, 1)] * n_views]
         if n_views == 0:  # a single view is the product
-            return _symmetric(self._links_by(0, weights))
-        each = [graph.product, *[graph.views / n_views] * n_views]
-        return _symmetric(
-            sum(
-                share * self._links_by(number, weights)
-                for number, share in enumerate(each)
-                if share > 0.0
-            )
-        )
+            shares = [1.0]
+        orders = [number for number, share in enumerate(shares) if share > 0.0]
+        near = np.hstack([self.near[number][:, : weights.size] for number in orders])
+        each = np.concatenate([shares[number] * weights for number in orders])
+        links = weighted_links(near, each, self.sample.size)
+        links.sum_duplicates()
+        return _symmetric(links)
+
+    def candidates(self) -> list[GraphOf]:
+        """Return the graphs whose clusters compete, without a near one that is hardly nearer."""
+        far, near = max(self.sizes), min(self.sizes)
+        found = self.settings.graphs
+        return [graph for graph in found if 0 in graph.sizes or 4 * near <= far]
 
     def clusters(self, graph: GraphOf, n_clusters: int, rng: np.random.Generator) -> Clusters:
         """Return the spectral clusters of the samples."""

@@ -34,6 +34,7 @@ __all__ = [
 Labels = npt.NDArray[np.intp]
 
 _ROWS_PER_VECTOR = 6  # with fewer rows per eigenvector, a dense decomposition is faster
+_MORE_VECTORS = 50  # eigenvectors beyond the K-th, at most
 _LEAST_WEIGHT = 1e-6  # if the largest weight is below, the eigenvalues do not differ
 
 
@@ -89,7 +90,8 @@ def _component_vectors(adjacency: Any, root: Matrix, most: int) -> Matrix:
 
 def clear_embedding(adjacency: Any, n_clusters: int, *, rng: np.random.Generator) -> Matrix:
     """Return the top eigenvectors weighted by :func:`clear_weights`, with rows of unit length."""
-    vectors = graph_embedding(adjacency, min(2 * n_clusters, adjacency.shape[0]), rng=rng)
+    count = n_clusters + min(n_clusters, _MORE_VECTORS)
+    vectors = graph_embedding(adjacency, min(count, adjacency.shape[0]), rng=rng)
     root = np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel())
     scaled = np.divide(vectors.T, root, out=np.zeros_like(vectors.T), where=root > 0).T
     values = np.maximum(np.sum(scaled * (adjacency @ scaled), axis=0), 0.0)
@@ -100,24 +102,27 @@ def clear_embedding(adjacency: Any, n_clusters: int, *, rng: np.random.Generator
 def clear_weights(values: Matrix, n_clusters: int) -> Matrix:
     """Return weights of the top eigenvectors for K clusters, from the eigenvalues.
 
-    `values` are the 2 K largest eigenvalues, or as many as there are, in descending order. The
-    k-th weight is ``(1 - l_2K / l_k) min(1, 2 - k / K)`` with eigenvalues l. The first factor
-    compares an eigenvector with the 2 K-th, which is noise: if K clusters show in fewer than K
-    eigenvectors, the others get small weights. The second factor fades eigenvectors beyond the
-    K-th out, because their order is arbitrary where eigenvalues are close. If eigenvalues do not
-    differ, the first K weights are 1 and there are no others.
+    `values` are the M largest eigenvalues, or as many as there are, in descending order, where
+    M = 2 K up to 50 clusters and K + 50 beyond. The k-th weight is
+    ``(1 - l_M / l_k) min(1, (M - k) / (M - K))`` with eigenvalues l. The first factor compares an
+    eigenvector with the M-th, which is noise: if K clusters show in fewer than K eigenvectors, the
+    others get small weights. The second factor fades eigenvectors beyond the K-th out, because
+    their order is arbitrary where eigenvalues are close. If eigenvalues do not differ, the first K
+    weights are 1 and there are no others.
 
     Examples
     --------
     >>> clear_weights(np.array([1.0, 0.8, 0.5, 0.4]), 2)
     array([0.6, 0.5, 0.1])
     """
-    top = values[: 2 * n_clusters - 1]
+    more = min(n_clusters, _MORE_VECTORS)
+    top = values[: n_clusters + more - 1]
     floor = values[-1] if values.size > n_clusters else 0.0
     weights = np.divide(top - floor, top, out=np.zeros_like(top), where=top > floor)
     if weights.max(initial=0.0) < _LEAST_WEIGHT:
         return np.ones_like(top[:n_clusters])
-    return np.asarray(weights * np.minimum(1.0, 2.0 - np.arange(1, top.size + 1) / n_clusters))
+    left = n_clusters + more - np.arange(1, top.size + 1)
+    return np.asarray(weights * np.minimum(1.0, left / more))
 
 
 def unit_rows(rows: Matrix) -> Matrix:
