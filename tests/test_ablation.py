@@ -10,8 +10,6 @@ from manyview import MMC
 from manyview.datasets import Dataset, make_views
 from manyview.experiment import Method, ResultsFile, Run
 from manyview.metrics import clustering_accuracy
-from manyview.mmc.initial import LabelInitialisation
-from manyview.mmc.objective import default_rank
 
 
 @pytest.fixture
@@ -32,38 +30,19 @@ def fitted(*args, **options):
         return MMC(*args, **({"normalize": "rows"} | options)).fit(made().views)
 
 
-@pytest.mark.parametrize("order", [None, 1])
-def test_initialisation_only_gives_the_initial_labels_of_mmc(order, monkeypatch):
-    begun, real = [], LabelInitialisation.begin
-
-    def heard(self, engine, *args):
-        first = real(self, engine, *args)
-        begun.append(engine.gather("labels").copy())
-        return first
-
-    monkeypatch.setattr(LabelInitialisation, "begin", heard)
-    fitted(3, order=order, random_state=4)
-    initial = variants.InitialisationOnly(3, random_state=4, order=order).fit(made().views)
-    assert np.array_equal(initial.labels_, begun[0])
+def test_without_other_graphs_the_labels_follow_from_one_graph():
+    dataset = made(separation=6.0)
+    for part in variants.PARTS:
+        labels = variants.Without(3, random_state=0, part=part).fit(dataset.views).labels_
+        assert clustering_accuracy(dataset.y, labels) > 0.9
+    settings = MMC._graph_settings
+    assert len(settings.graphs) > 1  # the class keeps its own
 
 
-@pytest.mark.parametrize("variant", [variants.ScaledGamma, variants.ScaledRank])
-def test_a_default_times_one_is_the_default(variant):
-    one = variant(3, random_state=0, times=1.0).fit(made().views)
-    assert np.array_equal(one.objective_, fitted(3, random_state=0).objective_)
-
-
-def test_the_rank_is_not_below_the_number_of_clusters():
-    small = variants.ScaledRank(3, random_state=0, times=0.01).fit(made().views)
-    assert default_rank(3, 3, None) > 3
-    assert np.array_equal(small.objective_, fitted(3, rank=3, random_state=0).objective_)
-
-
-def test_a_lower_order_from_the_full_order_initialisation():
-    initial = variants.InitialisationOnly(3, random_state=0).fit(made().views)
-    lower = variants.FromFullInitialisation(3, random_state=0, order=1).fit(made().views)
-    given = fitted(3, order=1, init=initial.labels_, random_state=0)
-    assert np.array_equal(lower.objective_, given.objective_)
+def test_summed_graphs_find_clear_clusters():
+    dataset = made(separation=6.0)
+    labels = variants.SummedGraphs(3, random_state=0, normalize="rows").fit(dataset.views).labels_
+    assert clustering_accuracy(dataset.y, labels) > 0.9
 
 
 def test_held_out_samples_are_the_last():
@@ -90,14 +69,6 @@ def test_the_classifier_is_trained_on_the_initial_labels():
     assert clustering_accuracy(apart.y[60:], labels.labels_) > 0.9
 
 
-def test_no_variant_of_an_order_is_the_full_one():
-    names = {n: [method.name for method in ablation.variants(n)] for n in (1, 2, 3)}
-    assert not any("order" in name for name in names[1])
-    assert "order 1" in names[2]
-    assert "order 2" not in names[2]
-    assert "order 2, full-order initialisation" in names[3]
-
-
 @pytest.mark.usefixtures("few_sets_of_products")
 def test_all_tables_and_no_run_done_twice(tmp_path):
     path = tmp_path / "runs.jsonl"
@@ -110,24 +81,22 @@ def test_all_tables_and_no_run_done_twice(tmp_path):
             counts.append(len(results.runs))
     assert texts[0] == texts[1]
     assert counts[0] == counts[1]
-    assert texts[0].count("|---|") == 3
-    assert "| order 2 | - | " in texts[0]
+    assert texts[0].count("|---|") == 4
     held_out = texts[0].split("held out in 1 random splits:")[1].split("Clusters that appear")[0]
     *sets, mean = [line.split(" | ") for line in held_out.splitlines() if line.startswith("| ")][1:]
     assert mean[0] == "| mean"
     for column in (5, 6):  # as they are printed, with a digit
         expected = np.mean([float(row[column].split()[0]) for row in sets])
         assert float(mean[column]) == pytest.approx(expected, abs=0.11)
-    assert "order 2 is the full order of two views: 2 views" in texts[0]
 
 
 @pytest.mark.usefixtures("few_sets_of_products")
 def test_a_failure_is_a_dash_with_its_reason(monkeypatch):
-    bad = Method("half the rank", variants.ScaledRank, {"times": "half"})
+    bad = Method("without nothing", variants.Without, {"part": "nothing"})
     monkeypatch.setattr(ablation, "ALWAYS", (*ablation.ALWAYS[:2], bad))
     text = ablation.ablation(ablation.Harness(), [made(2)], repeats=1, n_samples=60)
-    assert "| half the rank | - | - | - |" in text
-    assert "- half the rank on 2 views: TypeError: " in text
+    assert "| without nothing | - | - | - | - |" in text
+    assert "- without nothing on 2 views: KeyError: " in text
 
 
 def test_a_gain_is_the_variant_less_the_initialisation():
@@ -141,5 +110,8 @@ def test_a_gain_is_the_variant_less_the_initialisation():
             ("MMC", "b", 0.5004),
         )
     ]
-    text = tables.gain_table(runs, [tables.INITIALISATION, "MMC"], {"a": 3, "b": 3})
-    assert "| MMC | 52.0 | 50.0 | +1.02 (+0.04 to +2.00) | 1 / 1 / 0 |" in text
+    names = [tables.INITIALISATION, "MMC"]
+    text = tables.gain_table(runs, names)
+    assert "| MMC | 51.0 (2) | +1.02 (+0.04 to +2.00) | 1 / 1 / 0 | - |" in text
+    assert "| MultiViewSpectral | 50.0 (2) | - | - | -1.02 (-2.00 to -0.04) |" in text
+    assert "| a | 50.0 | 52.0 |" in tables.set_table(runs, names, ["a", "b"])

@@ -173,7 +173,8 @@ class TestAffinityGraphs:
 
     @pytest.mark.parametrize("n_views", [1, 3])
     def test_votes_are_means_over_other_samples(self, n_views):
-        votes = graphs_of(clear_groups(n_views=n_views)[0]).votes()
+        views = clear_groups(n_views=n_views)[0]
+        votes = graphs_of(views).votes(local(views))
         assert len(votes) == (1 if n_views == 1 else n_views + 1)
         for shares in votes:
             np.testing.assert_allclose(shares.sum(axis=1), 1.0)

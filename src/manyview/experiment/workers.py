@@ -55,7 +55,7 @@ class Task:
     >>> from manyview.experiment import METHODS
     >>> task = Task(METHODS["MMC"], "news", "", 60, "default", {"rank": 20}, (0, 1))
     >>> [(run.method, run.seed, run.preprocessing) for run in task.runs()]
-    [('MMC', 0, 'rows'), ('MMC', 1, 'rows')]
+    [('MMC', 0, 'auto'), ('MMC', 1, 'auto')]
     """
 
     method: Method

@@ -377,9 +377,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         >>> model = MMC(n_clusters=3, random_state=0).fit(views)
         >>> for combination in model.explain(top=1):
         ...     print(combination.cluster, combination.features)
-        0 (('informative0', 'informative18'), ('informative1', 'informative17'))
-        1 (('informative0', 'informative9'), ('informative1', 'informative6'))
-        2 (('informative0', 'informative10'), ('informative1', 'informative19'))
+        0 (('informative0', 'informative10'), ('informative1', 'informative19'))
+        1 (('informative0', 'informative18'), ('informative1', 'informative17'))
+        2 (('informative0', 'informative9'), ('informative1', 'informative6'))
         """
         check_is_fitted(self, "labels_")
         return combinations_of(self._predictor, self, order, top, views)
