@@ -10,7 +10,6 @@ from manyview.engine.arrays import (
     rows_of_entries,
     times,
     uniform_of_rows,
-    weighted_sums,
 )
 
 
@@ -37,17 +36,6 @@ def test_largest_of_equal_entries_are_different_ones(count):
     assert all(np.unique(row).size == count for row in found)
     expected = -np.sort(-rows, axis=1)[:, :count]
     np.testing.assert_array_equal(np.take_along_axis(rows, found, axis=1), expected)
-
-
-def test_weighted_sums_are_those_of_the_rows_that_places_name():
-    torch = pytest.importorskip("torch")
-    rng = np.random.default_rng(0)
-    places, rows = rng.integers(0, 9, (20, 4)), rng.standard_normal((9, 3))
-    weights = rng.standard_normal(4).astype(np.float32)
-    expected = np.einsum("c,ncw->nw", weights, rows[places])
-    np.testing.assert_allclose(weighted_sums(places, weights, rows), expected)
-    found = weighted_sums(*map(torch.from_numpy, (places, weights, rows)))
-    np.testing.assert_allclose(found.numpy(), expected)
 
 
 X = sp.random_array((12, 7), density=0.4, format="csr", random_state=0)

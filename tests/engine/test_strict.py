@@ -15,7 +15,6 @@ from manyview.engine.arrays import (
     largest,
     namespace,
     picked,
-    scattered,
     to_numpy,
     uniform_of_rows,
     with_rows_at,
@@ -183,12 +182,6 @@ class TestArrays:
             here, there = self.both(function, *args)
             np.testing.assert_array_equal(here, there)
             assert here.dtype == there.dtype or here.dtype.kind == "i"
-
-    def test_scattered(self):
-        near, weights = np.array([[2, 0], [1, 3]]), np.array([0.75, 0.25])
-        found = scattered(placed(near), placed(weights), 4)
-        expected = np.array([[0.25, 0.0, 0.75, 0.0], [0.0, 0.75, 0.0, 0.25]])
-        np.testing.assert_array_equal(to_numpy(found), expected)
 
     def test_numbers_of_rows(self):
         rows = np.arange(1000, dtype=np.uint64)

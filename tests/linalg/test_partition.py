@@ -1,3 +1,6 @@
+import warnings
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -158,3 +161,12 @@ class TestClearWeights:
 
     def test_are_one_for_the_clusters_alone_where_eigenvalues_do_not_differ(self):
         np.testing.assert_array_equal(clear_weights(np.ones(8), 4), np.ones(4))
+
+
+def test_kmeans_in_several_threads_leaves_no_filter_of_warnings_behind():
+    rows = np.random.default_rng(0).standard_normal((300, 4))
+    before = list(warnings.filters)
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(5):
+            list(pool.map(lambda s: cluster_rows(rows, 8, np.random.default_rng(s)), range(8)))
+    assert warnings.filters == before

@@ -28,11 +28,9 @@ __all__ = [
     "product_over_rows",
     "row_sums",
     "rows_of_entries",
-    "scattered",
     "times",
     "to_numpy",
     "uniform_of_rows",
-    "weighted_sums",
     "with_rows_at",
 ]
 
@@ -142,30 +140,6 @@ def product_over_rows(left: Array, right: Array, summed_rows: int = 4096) -> Arr
     cut_left, cut_right = (side[:end].unflatten(0, (parts, -1)) for side in (left, right))
     total = (cut_left.mT @ cut_right).sum(dim=0)
     return total.addmm_(left[end:].T, right[end:]) if end < left.shape[0] else total
-
-
-def scattered(columns: Array, values: Array, width: int) -> Array:
-    """Return rows of zeros with the same values in every row, each row at its own columns."""
-    if is_torch_array(columns):
-        rows = values.new_zeros((columns.shape[0], width))
-        return rows.scatter_(1, columns, values.expand(columns.shape[0], -1))
-    xp = namespace(columns)
-    there = columns[:, :, None] == placed_like(np.arange(width), columns)
-    return xp.sum(xp.where(there, values[:, None], xp.zeros_like(values)[:, None]), axis=1)
-
-
-def weighted_sums(places: Array, weights: Array, rows: Array) -> Array:
-    """Return ``sum_c weights[c] * rows[places[n, c]]`` for each n."""
-    if is_torch_array(places):
-        from torch.nn.functional import embedding_bag
-
-        # rows[places] would take as many times the memory as there are weights
-        each = as_dtype_of(weights, rows).expand(places.shape).contiguous()
-        return embedding_bag(places, rows, per_sample_weights=each, mode="sum")
-    xp = namespace(places)
-    taken = xp.take(rows, xp.reshape(places, (-1,)), axis=0)
-    taken = xp.reshape(taken, (*places.shape, rows.shape[1]))
-    return xp.sum(taken * weights[:, None], axis=1)
 
 
 def with_rows_at(places: Array, rows: Array, count: int) -> Array:

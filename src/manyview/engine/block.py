@@ -54,7 +54,6 @@ class State:
     SPANNED = "spanned"  # orthonormal basis of a prediction of deficient rank
     SCALED = "scaled"  # rows of F, scaled for k-means
     EMBEDDING = "embedding"  # spectral embedding, samples x dimensions
-    NEIGHBOURS = "near"  # numbers of the nearest samples or landmarks, nearest first
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -134,15 +135,41 @@ def unit_rows(rows: Matrix) -> Matrix:
 # Clusters
 
 
+class _Quiet:
+    """Ignores warnings of k-means, in all threads, until the last thread is done.
+
+    If each thread restored the filters that it found, overlapping calls would leave one behind.
+    """
+
+    def __init__(self) -> None:
+        self._lock, self._users = Lock(), 0
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._users == 0:
+                self._filters = warnings.catch_warnings()
+                self._filters.__enter__()
+                warnings.simplefilter("ignore", ConvergenceWarning)
+            self._users += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                self._filters.__exit__(None, None, None)
+
+
+_QUIET = _Quiet()
+
+
 def cluster_rows(
     rows: Matrix, n_clusters: int, rng: np.random.Generator, *, n_init: int = 10
 ) -> tuple[Labels, Matrix]:
     """Return labels without empty clusters, and centres, of k-means on `rows`."""
     kmeans = KMeans(n_clusters, n_init=n_init, random_state=int(rng.integers(2**31 - 1)))
     # one thread: on shared cores, several threads wait for each other in every iteration
-    with warnings.catch_warnings(), limited_threads(1):
-        # with fewer distinct rows than clusters, without_empty fills the clusters
-        warnings.simplefilter("ignore", ConvergenceWarning)
+    # with fewer distinct rows than clusters, without_empty fills the clusters
+    with _QUIET, limited_threads(1):
         labels = kmeans.fit_predict(rows)
     return without_empty(labels.astype(np.intp), n_clusters), kmeans.cluster_centers_
 
