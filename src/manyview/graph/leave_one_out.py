@@ -42,8 +42,8 @@ from manyview.engine.arrays import Array, namespace, to_numpy
 from manyview.graph.neighbours import Comparison
 from manyview.graph.regression import Prediction, coefficients_of, mean_prediction, predicted_rows
 from manyview.graph.settings import DEFAULTS, GraphSettings
-from manyview.graph.spectral import AffinityGraphs, Clusters
-from manyview.linalg.partition import Labels, cluster_rows, without_empty
+from manyview.graph.spectral import AffinityGraphs
+from manyview.linalg.partition import Labels, without_empty
 
 __all__ = ["LabelJudge", "judge_labels"]
 
@@ -122,31 +122,17 @@ class LabelJudge:
         self._votes = self.graphs.votes(engine)
 
     def best_of_graphs(self, rng: np.random.Generator) -> Judged:
-        """Return the labels from the first graph, or from others that end clearly clearer.
+        """Return the labels from the first graph, or from a later one that ends clearly clearer."""
+        graphs = self.graphs.candidates()
+        seeds = rng.integers(2**31 - 1, size=len(graphs))
 
-        The others are those of further graphs, and of k-means in the leading directions of the
-        product kernel: neighbourhoods are those of average clusters, so that graphs may divide one
-        large cluster and join several small ones.
-        """
-        graphs, n_clusters = self.graphs.candidates(), self._n_clusters
-        seeds = rng.integers(2**31 - 1, size=len(graphs) + 1)
-
-        def clustered(number: int) -> Clusters:
+        def judged(number: int) -> Judged:
             own = np.random.default_rng(seeds[number])
-            if number < len(graphs):
-                return self.graphs.clusters(graphs[number], n_clusters, own)
-            rows = self._regressions[0].leading(2 * n_clusters)
-            restarts = self._settings.embedding_restarts[0]
-            return Clusters(cluster_rows(rows, n_clusters, own, n_init=restarts)[0], rows, 0.0)
+            clusters = self.graphs.clusters(graphs[number], self._n_clusters, own)
+            return self.settled(clusters.labels)._replace(unexplained=clusters.unexplained)
 
-        def judged(clusters: Clusters) -> Judged:
-            settled = self.settled(clusters.labels)
-            return settled._replace(unexplained=clusters.unexplained)
-
-        found = self._engine.side_by_side(clustered, range(len(graphs) + 1))
-        found[-1] = Clusters.of(found[-1].labels, found[0].embedding)
-        first, *others = self._engine.side_by_side(judged, found)
-        clearest = min(others, key=lambda judged: judged.unclear)
+        first, *others = self._engine.side_by_side(judged, range(len(graphs)))
+        clearest = min(others, key=lambda judged: judged.unclear, default=first)
         clearly = clearest.unclear < self._settings.clearly * first.unclear
         return clearest if clearly else first
 
