@@ -3,7 +3,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics import adjusted_rand_score
 
-from manyview import as_views
+from manyview import MMC, as_views
 from manyview.datasets import make_views
 from manyview.engine import LocalEngine, engine_for
 from manyview.graph.leave_one_out import LabelJudge, judge_labels
@@ -205,3 +205,18 @@ class TestManySamples:
         found, _ = judged(views, given, settings=settings)
         assert np.unique(found).size == 6
         assert clustering_accuracy(y[3:], found[3:]) > 0.95
+
+
+@pytest.mark.parametrize(
+    ("parts", "n_samples"), [([0.8, 0.05, 0.05, 0.05, 0.05], 200), ([0.55] + [0.05] * 9, 1000)]
+)
+def test_a_large_cluster_beside_small_ones_stays_whole(parts, n_samples):
+    rng = np.random.default_rng(1)
+    truth = rng.choice(len(parts), n_samples, p=parts)
+    views = [
+        10.0 * rng.standard_normal((len(parts), width))[truth]
+        + rng.standard_normal((n_samples, width))
+        for width in (5, 4)
+    ]
+    labels = MMC(len(parts), random_state=0).fit_predict(views)
+    assert adjusted_rand_score(truth, labels) > 0.98

@@ -42,8 +42,8 @@ from manyview.engine.arrays import Array, namespace, to_numpy
 from manyview.graph.neighbours import Comparison
 from manyview.graph.regression import Prediction, coefficients_of, mean_prediction, predicted_rows
 from manyview.graph.settings import DEFAULTS, GraphSettings
-from manyview.graph.spectral import AffinityGraphs
-from manyview.linalg.partition import Labels, without_empty
+from manyview.graph.spectral import AffinityGraphs, Clusters
+from manyview.linalg.partition import Labels, cluster_rows, has_collapsed, without_empty
 
 __all__ = ["LabelJudge", "judge_labels"]
 
@@ -60,11 +60,8 @@ class Judged(NamedTuple):
 
     @property
     def unclear(self) -> float:
-        """How unclear the clusters are, by which graphs and scalings of the views are compared.
-
-        Powers of the unexplained part from .5 to 1 choose nearly the same.
-        """
-        return float(self.error * self.unexplained**0.7)
+        """How unclear the clusters are, by which candidates and scalings are compared."""
+        return float(self.error * self.unexplained)
 
 
 def judge_labels(
@@ -91,7 +88,7 @@ def judge_labels(
         engine, n_clusters, rng, order=order, neighbourhood=neighbourhood, settings=settings
     )
     if initial:
-        best = judge.best_of_graphs(rng)
+        best = judge.best_candidate(rng)
     else:
         best = judge.settled(engine.take_state(State.LABELS, judge.graphs.sample).astype(np.intp))
     judge.label_all(best.labels)
@@ -121,18 +118,35 @@ class LabelJudge:
         self._regressions = self.graphs.regressions(engine)
         self._votes = self.graphs.votes(engine)
 
-    def best_of_graphs(self, rng: np.random.Generator) -> Judged:
-        """Return the labels from the first graph, or from a later one that ends clearly clearer."""
-        graphs = self.graphs.candidates()
-        seeds = rng.integers(2**31 - 1, size=len(graphs))
+    def best_candidate(self, rng: np.random.Generator) -> Judged:
+        """Return the labels from the first graph, or from a candidate that ends clearly clearer.
 
-        def judged(number: int) -> Judged:
+        The other candidates are the clusters of further graphs, unless nearly all samples are in
+        one of them, and those of k-means in the leading directions of the product kernel.
+        Neighbourhoods are those of average clusters, so that graphs may divide one large cluster
+        and join several small ones.
+        """
+        graphs, n_clusters = self.graphs.candidates(), self._n_clusters
+        seeds = rng.integers(2**31 - 1, size=len(graphs) + 1)
+
+        def clustered(number: int) -> Clusters:
             own = np.random.default_rng(seeds[number])
-            clusters = self.graphs.clusters(graphs[number], self._n_clusters, own)
-            return self.settled(clusters.labels)._replace(unexplained=clusters.unexplained)
+            if number < len(graphs):
+                return self.graphs.clusters(graphs[number], n_clusters, own)
+            rows = self._regressions[0].leading(2 * n_clusters)
+            restarts = self._settings.embedding_restarts[0]
+            return Clusters(cluster_rows(rows, n_clusters, own, n_init=restarts)[0], rows, 0.0)
 
-        first, *others = self._engine.side_by_side(judged, range(len(graphs)))
-        clearest = min(others, key=lambda judged: judged.unclear, default=first)
+        def judged(clusters: Clusters) -> Judged:
+            settled = self.settled(clusters.labels)
+            return settled._replace(unexplained=clusters.unexplained)
+
+        found = self._engine.side_by_side(clustered, range(len(graphs) + 1))
+        found[-1] = Clusters.of(found[-1].labels, found[0].embedding)
+        first, *others, by_kernel = self._engine.side_by_side(judged, found)
+        sizes = np.bincount(first.labels)
+        others = [other for other in others if not has_collapsed(np.bincount(other.labels), sizes)]
+        clearest = min([*others, by_kernel], key=lambda judged: judged.unclear)
         clearly = clearest.unclear < self._settings.clearly * first.unclear
         return clearest if clearly else first
 

@@ -60,7 +60,8 @@ class ComparedView(NamedTuple):
     """Landmarks of one view, and how samples are compared with them.
 
     ``columns`` and ``widths`` scale the features, ``missing`` marks landmarks that miss the view
-    (None: none). For neighbours, cosines are winsorised above ``bound`` and multiplied by
+    (None: none), and ``means`` are the mean products of the others, by which samples that miss it
+    are known. For neighbours, cosines are winsorised above ``bound`` and multiplied by
     ``weight``.
     """
 
@@ -69,6 +70,7 @@ class ComparedView(NamedTuple):
     by_distance: bool
     landmarks: Rows
     missing: Array | None
+    means: Array | None
     bound: float
     weight: float
 
@@ -115,8 +117,11 @@ def comparison_with(
         spreads.append(found)
     bounds = [spread.bound for spread in spreads]
     weights = view_weights(spreads, settings)
-    missing = map(_missing, landmarks)
-    views = map(ComparedView, columns, widths, by_distance, prepared, missing, bounds, weights)
+    missing = list(map(_missing, landmarks))
+    means = list(map(_mean_products, prepared, missing, by_distance))
+    views = map(
+        ComparedView, columns, widths, by_distance, prepared, missing, means, bounds, weights
+    )
     return Comparison(list(views), order, engine.chunk)
 
 
@@ -124,6 +129,34 @@ def _missing(view: RowView) -> Array | None:
     """Return which rows miss the view, or None where none do."""
     missing = view.missing
     return missing if missing is not None and bool(namespace(missing).any(missing)) else None
+
+
+def _mean_products(landmarks: Rows, missing: Array | None, by_distance: bool) -> Array | None:
+    """Return the mean products of landmarks with each of them, if some miss the view.
+
+    Rows that are compared by distance have a mean of 0 anyway.
+    """
+    if missing is None or by_distance:
+        return None
+    xp = namespace(missing)
+    some = xp.nonzero(~missing)[0][:1000]
+    parts = (None if part is None else part[some] for part in landmarks[2:])
+    x = landmarks.x[some] if is_sparse(landmarks.x) else xp.take(landmarks.x, some, axis=0)
+    return xp.mean(inner_products(Rows(x, landmarks.shift, *parts), landmarks), axis=0)
+
+
+def _filled(products: Array, compared: ComparedView, missing: Array | None) -> Array:
+    """Return products of which samples that miss the view have mean ones."""
+    if compared.means is None or compared.missing is None:
+        return products
+    xp, count = namespace(products), products.shape[1]
+    without = compared.missing[:count]
+    means = xp.where(without, xp.mean(compared.means), compared.means[:count])
+    if missing is not None:
+        products = xp.where(missing[:, None], means, products)
+    known = xp.where(without, xp.zeros_like(products), products)
+    share = max(count - int(xp.count_nonzero(without)), 1)
+    return xp.where(without, xp.sum(known, axis=1)[:, None] / share, products)
 
 
 def chunks_of(block: Block, comparison: Comparison) -> list[slice]:
@@ -138,7 +171,7 @@ def kernels_of(block: Block, chunk: slice, comparison: Comparison) -> list[Array
     The first is the product over the views; those of the single views follow if there are several.
     """
     _, products = _compared(block, chunk, comparison)
-    return _kernels(products, comparison.order)
+    return _kernels(products, block, chunk, comparison)
 
 
 def compare_sample(
@@ -163,7 +196,8 @@ def compare_sample(
 
     def compared(chunk: slice) -> tuple[list[Array], list[Array]]:
         prepared, products = _compared(block, chunk, comparison)
-        kernels = _kernels([product[:, :n_fitted] for product in products], comparison.order)
+        fitted = [product[:, :n_fitted] for product in products]
+        kernels = _kernels(fitted, block, chunk, comparison)
         affinities = []
         for compared, product, own in zip(comparison.views, products, prepared, strict=True):
             cosine = cosines(product, own, compared.landmarks, compared.missing)
@@ -200,8 +234,12 @@ def _compared(block: Block, chunk: slice, comparison: Comparison) -> tuple[list[
     return prepared, products
 
 
-def _kernels(products: list[Array], order: int | None) -> list[Array]:
-    kernels = [product_kernel(products, order)]
+def _kernels(
+    products: list[Array], block: Block, chunk: slice, comparison: Comparison
+) -> list[Array]:
+    missing = [None if view.missing is None else view.missing[chunk] for view in block.views]
+    products = list(map(_filled, products, comparison.views, missing))
+    kernels = [product_kernel(products, comparison.order)]
     if len(products) > 1:
         kernels += [1.0 + product for product in products]
     return kernels

@@ -119,6 +119,10 @@ class Ridge:
             raise ValueError("expected at least one ridge")
         return best
 
+    def leading(self, count: int) -> Matrix:
+        """Return the samples' coordinates in the leading directions of the kernel's features."""
+        return np.asarray(self.basis[:, -count:] * np.sqrt(self.values[-count:]))
+
     def coefficients(self, F: Matrix, ridge: int) -> Matrix:
         """Return what the kernel with the landmarks is multiplied by to predict other samples."""
         return np.asarray(self.to_landmarks @ (self._shrunk(ridge) * (self.basis.T @ F)))

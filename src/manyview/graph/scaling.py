@@ -61,7 +61,7 @@ def resolve_normalization(
         engine, own = engine_for(sample, normalize=found), np.random.default_rng(seed)
         with engine.running():
             judge = LabelJudge(engine, n_clusters, own, settings=fewer)
-            return judge.best_of_graphs(own).unclear
+            return judge.best_candidate(own).unclear
 
     with limited_threads(1), ThreadPoolExecutor(min(n_threads, 2)) as pool:
         by_angle, by_distance = pool.map(unclear, (by_view, standardised))

@@ -46,6 +46,12 @@ class Clusters(NamedTuple):
     embedding: Matrix
     unexplained: float
 
+    @classmethod
+    def of(cls, labels: Labels, embedding: Matrix) -> Clusters:
+        """Return clusters of an embedding, given their labels."""
+        first = unexplained(unit_rows(embedding[:, : int(labels.max()) + 1]), labels)
+        return cls(labels, embedding, (2.0 * first + unexplained(embedding, labels)) / 3.0)
+
 
 class AffinityGraphs:
     """Affinity graphs of some samples and regressions on them.
@@ -132,7 +138,7 @@ class AffinityGraphs:
         rows = clear_embedding(self.affinity(graph), n_clusters, rng=rng)
         n_init = int(np.clip(300 // n_clusters, *self.settings.embedding_restarts))
         labels, _ = cluster_rows(rows, n_clusters, rng, n_init=n_init)
-        return Clusters(labels, rows, _unclear(rows, labels, n_clusters))
+        return Clusters.of(labels, rows)
 
     def _weights(self, sizes: Sequence[int]) -> Matrix:
         """Return the weights of the nearest, nearest first, for some neighbourhood sizes."""
@@ -189,11 +195,6 @@ def _embed_kernel(block: Block, comparison: Comparison, coefficients: list[Array
     lengths = xp.sqrt(xp.sum(embedded * embedded, axis=1))[:, None]
     lengths = xp.where(lengths > 0, lengths, xp.ones_like(lengths))
     return {State.EMBEDDING: embedded / lengths}, ()
-
-
-def _unclear(rows: Matrix, labels: Labels, n_clusters: int) -> float:
-    first = unexplained(unit_rows(rows[:, :n_clusters]), labels)
-    return float((2.0 * first + unexplained(rows, labels)) / 3.0)
 
 
 def unexplained(rows: Matrix, labels: Labels) -> float:
