@@ -163,10 +163,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     labels better.
 
     `predict` assigns a sample to the cluster whose mean in `transform` has the largest cosine with
-    its row, in the metric of linear discriminant analysis
-    (:class:`manyview.mmc.prediction.CosineReadout`). ``labels_`` are found before (see `indicator`),
-    or the result of the last indicator update. Both agree except for samples between clusters. With
-    ``indicator="orthogonal"`` both use the same k-means centres.
+    the sample's row, in the metric of linear discriminant analysis. ``labels_`` are found before
+    (see `indicator`), or the result of the last indicator update. Both agree except for samples
+    between clusters. With ``indicator="orthogonal"`` both use the same k-means centres.
 
     An interrupt (Ctrl-C) during the iterations ends the fit with the last complete iteration and a
     warning.
