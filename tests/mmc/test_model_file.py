@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.datasets import load_iris
 from sklearn.exceptions import NotFittedError
 
 from manyview import AMGL, MMC, as_views, read_model, write_model
@@ -51,6 +52,7 @@ def assert_the_same(found, model, views):
     "parameters",
     [
         {},
+        {"indicator": "discrete"},
         {"indicator": "orthogonal"},
         {"normalize": "columns"},
         {"normalize": None, "penalty": "frobenius"},
@@ -94,6 +96,21 @@ def test_missing_views_are_predicted_as_before(views, model, path):
     some = as_views(list(views), present=np.arange(90)[:, None] % 3 != np.array([0, 1]))
     assert_the_same(again(model, path), model, views)
     np.testing.assert_array_equal(read_model(path).predict(some), model.predict(some))
+
+
+def test_a_file_without_weights_of_cosines_predicts_the_largest_entry(path):
+    X, _ = load_iris(return_X_y=True)
+    views = [X[:, :2], X[:, 2:]]
+    write_model(path, MMC(3, random_state=0).fit(views))
+    with np.load(path) as archive:
+        parts = dict(archive)
+    del parts["cosine_weights"]
+    header = json.loads(parts.pop("header").tobytes()) | {"arrays": sorted(parts)}
+    parts["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, **parts)
+    old = read_model(path)
+    np.testing.assert_array_equal(old.predict(views), old.transform(views).argmax(axis=1))
 
 
 def test_a_fit_of_tensors_is_read_without_them(views, path):
@@ -244,6 +261,7 @@ class TestDamage:
             ("cluster_factor", lambda part: np.array(1.0), "not that of a model"),
             ("cluster_predictor", lambda part: part.astype(np.str_), "has type <U"),
             ("view_predictor0", lambda part: part * np.nan, "not finite"),
+            ("cosine_weights", lambda part: part[1:], "cosine_weights has shape"),
             ("objective", lambda part: part[None], "objective has shape"),
         ],
     )

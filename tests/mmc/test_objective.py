@@ -25,7 +25,7 @@ from manyview.mmc.objective import (
     project_kernel,
     residual_kernel,
 )
-from manyview.mmc.prediction import LargestReadout, Predictor
+from manyview.mmc.prediction import CosineReadout, Predictor
 from manyview.mmc.solver import Problem, begin, carry_on
 from manyview.views import as_views
 
@@ -101,7 +101,7 @@ def test_a_rank_beyond_memory_is_rejected():
 
 
 def predicted_indicator(engine, factors):
-    predictor = Predictor(factors, LargestReadout(), [], None, [], is_zero=False)
+    predictor = Predictor(factors, CosineReadout(np.eye(3)), [], None, [], is_zero=False)
     predictor.predict(engine, incomplete=False)
     return engine.gather("prediction")
 

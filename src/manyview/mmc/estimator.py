@@ -162,9 +162,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     refitted to the final indicator with the squared norm as penalty. These predict out-of-sample
     labels better.
 
-    `predict` assigns a sample to the cluster of its largest entry in `transform`. ``labels_`` are
-    found before (see `indicator`), or the result of the last indicator update. Both agree except
-    for samples between clusters. With ``indicator="orthogonal"`` both use the same centres.
+    `predict` assigns a sample to the cluster whose mean in `transform` has the largest cosine with
+    the sample's row, in the metric of linear discriminant analysis. ``labels_`` are found before
+    (see `indicator`), or the result of the last indicator update. Both agree except for samples
+    between clusters. With ``indicator="orthogonal"`` both use the same k-means centres.
 
     An interrupt (Ctrl-C) during the iterations ends the fit with the last complete iteration and a
     warning.

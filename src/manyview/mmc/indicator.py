@@ -26,7 +26,7 @@ from manyview.mmc.objective import (
     cross_moment,
     interaction,
 )
-from manyview.mmc.prediction import CentreReadout, LargestReadout, Readout
+from manyview.mmc.prediction import CentreReadout, CosineReadout, Readout
 
 __all__ = [
     "DiscreteIndicator",
@@ -136,8 +136,8 @@ class DiscreteIndicator(Indicator):
     def read(
         self, engine: Engine, factors: Factors, moments: Moments, rng: np.random.Generator
     ) -> Readout:
-        """Keep the labels; out-of-sample labels follow the largest prediction."""
-        return LargestReadout()
+        """Keep the labels; out-of-sample labels follow the means of their predictions."""
+        return CosineReadout.of(moments, factors.clusters)
 
 
 def _criterion(sizes: Matrix, sums: Matrix) -> float:
@@ -273,8 +273,8 @@ class LeaveOneOutIndicator(Indicator):
     def read(
         self, engine: Engine, factors: Factors, moments: Moments, rng: np.random.Generator
     ) -> Readout:
-        """Keep the labels; out-of-sample labels follow the largest prediction."""
-        return LargestReadout()
+        """Keep the labels; out-of-sample labels follow the means of their predictions."""
+        return CosineReadout.of(moments, factors.clusters)
 
 
 # The orthogonal indicator

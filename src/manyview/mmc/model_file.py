@@ -15,7 +15,7 @@ from manyview.engine import Scaling
 from manyview.engine.arrays import to_numpy
 from manyview.mmc.estimator import MMC
 from manyview.mmc.objective import Factors
-from manyview.mmc.prediction import CentreReadout, LargestReadout, Predictor, Readout
+from manyview.mmc.prediction import CentreReadout, CosineReadout, Predictor, Readout
 from manyview.storage import Form, as_json, whole_file
 
 __all__ = ["read_model", "write_model"]
@@ -31,6 +31,7 @@ _SHAPES = {
     "objective": "I",
     "cluster_factor": "KR",
     "cluster_predictor": "KR",
+    "cosine_weights": "KK",
     "to_indicator": "KK",
     "centres": "KK",
     "view_factor": "DR",
@@ -177,7 +178,9 @@ def _arrays(model: MMC) -> Arrays:
     if not isinstance(model.init, str):
         # objects become the numbers or strings that they are
         arrays["init"] = np.asarray(np.asarray(to_numpy(model.init)).tolist())
-    if isinstance(predictor.readout, CentreReadout):
+    if isinstance(predictor.readout, CosineReadout):
+        arrays["cosine_weights"] = predictor.readout.weights
+    else:
         arrays["to_indicator"] = predictor.readout.to_indicator
         arrays["centres"] = predictor.readout.centres
     for v in range(model.n_views_):
@@ -210,8 +213,11 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
     model.view_names_ = header["view_names"]
     model.normalize_ = dict(zip(model.view_names_, header["normalized_by"], strict=False))
     model.feature_names_in_ = [arrays.get(f"feature_names{v}") for v in views]
-    readout: Readout = LargestReadout()
-    if "centres" in arrays:
+    if "centres" not in arrays:
+        # files without the weights are of models that predict the cluster of the largest entry
+        weights = arrays.get("cosine_weights", np.eye(len(model.cluster_factors_)))
+        readout: Readout = CosineReadout(weights)
+    else:
         readout = CentreReadout(arrays["to_indicator"], arrays["centres"])
     model._predictor = Predictor(
         factors=Factors(
