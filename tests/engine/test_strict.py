@@ -134,7 +134,7 @@ class TestFit:
         options = {"order": order, "indicator": indicator}
         assert_same(strictly(made(), **options), fitted(made(), **options))
 
-    @pytest.mark.parametrize(("normalize", "gamma"), [("rows", 0.05), ("columns", 0.5)])
+    @pytest.mark.parametrize(("normalize", "gamma"), [("rows", 0.06), ("columns", 0.5)])
     def test_where_features_are_dropped(self, strictly, normalize, gamma):
         noise = np.random.default_rng(1).standard_normal((150, 40))
         options = {"gamma": gamma, "patience": None, "normalize": normalize}

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.datasets import load_digits
+from sklearn.preprocessing import normalize
 
 from manyview import as_views
 from manyview.engine import LocalEngine
@@ -238,12 +239,17 @@ class TestKernels:
         for parts, kernel in zip(zip(*found, strict=True), expected, strict=True):
             np.testing.assert_allclose(np.concatenate(parts), kernel, atol=1e-12)
 
-    def test_a_missing_view_is_at_the_origin(self):
-        present = np.ones((90, 2), dtype=bool)
-        present[:10, 1] = False
-        _, (product, first, second), _ = compared(engine_of(made(), present=present))
-        np.testing.assert_allclose(second[:10], 1.0)
-        np.testing.assert_allclose(product[:10], first[:10])
+    @pytest.mark.parametrize("sparse", [False, True])
+    def test_a_missing_view_is_the_mean_of_the_others(self, sparse):
+        views, without = made(sparse=sparse), np.arange(90) % 9 == 0
+        present = np.c_[np.ones(90, dtype=bool), ~without]
+        _, (product, first, second), drawn = compared(
+            engine_of(views, present=present), n_fitted=90
+        )
+        unit = normalize(views[1].toarray() if sparse else views[1])
+        unit[without] = unit[~without].mean(axis=0)
+        np.testing.assert_allclose(second, 1.0 + unit @ unit[drawn].T, atol=1e-12)
+        np.testing.assert_allclose(product, first * second, atol=1e-12)
 
 
 class TestWeights:

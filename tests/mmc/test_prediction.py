@@ -82,7 +82,7 @@ class TestCosineReadout:
         views = [X + 0.5 * rng.standard_normal(X.shape) for X in views]
         model = MMC(5, normalize="columns", random_state=0).fit([X[:600] for X in views])
         found = model.predict([X[600:] for X in views])
-        assert normalized_mutual_info(y[600:], found) > 0.98
+        assert normalized_mutual_info(y[600:], found) > 0.95
 
     def test_the_criterion_of_the_discrete_step_would_miss_small_clusters(self):
         model, others = self.fitted_to_texts()

@@ -116,7 +116,7 @@ class LabelJudge:
             engine, n_clusters, rng, order=order, neighbourhood=neighbourhood, settings=settings
         )
         self._regressions = self.graphs.regressions(engine)
-        self._votes = self.graphs.votes(engine)
+        self._votes = self.graphs.votes()
 
     def best_candidate(self, rng: np.random.Generator) -> Judged:
         """Return the labels from the first graph, or from a candidate that ends clearly clearer.

@@ -53,6 +53,25 @@ class Clusters(NamedTuple):
         return cls(labels, embedding, (2.0 * first + unexplained(embedding, labels)) / 3.0)
 
 
+class Votes(NamedTuple):
+    """Mean rows of a sample's neighbours, by symmetric weights whose sum is one.
+
+    ``links`` are weights of the nearest samples, in one direction.
+    """
+
+    links: Any
+    inverse_total: Matrix
+
+    @classmethod
+    def of(cls, links: Any) -> Votes:
+        """Return the votes, given weights of the nearest samples."""
+        total = np.asarray(links.sum(axis=1)).ravel() + np.asarray(links.sum(axis=0)).ravel()
+        return cls(links, 1.0 / total[:, None])  # each sample has neighbours
+
+    def __matmul__(self, rows: Matrix) -> Matrix:
+        return np.asarray((self.links @ rows + self.links.T @ rows) * self.inverse_total)
+
+
 class AffinityGraphs:
     """Affinity graphs of some samples and regressions on them.
 
@@ -92,27 +111,28 @@ class AffinityGraphs:
         fitted = min(max(fitted, 5 * n_clusters), size)
         landmarks = [view.take(drawn) for view in rows]
         comparison = comparison_with(engine, landmarks, order=order, settings=settings)
-        self.near, self._kernels = compare_sample(
+        self.near, kernels = compare_sample(
             engine, rows, comparison, drawn, max(self.sizes), fitted, settings
         )
+        self._kernels: list[Any] = list(kernels)
         self.comparison, self._fitted = comparison.with_first(fitted), drawn[:fitted]
 
     def regressions(self, engine: Engine) -> list[Ridge]:
-        """Return the regressions in the kernel of the product and in those of the views."""
-        ridges = self.settings.ridges
-        return engine.side_by_side(
-            lambda kernel: Ridge.of(kernel, self._fitted, ridges), self._kernels
-        )
+        """Return the regressions in the kernel of the product and in those of the views.
 
-    def votes(self, engine: Engine) -> list[Any]:
-        """Return the row-stochastic matrix of the graph of each order."""
+        They replace the kernels, so this can be called once.
+        """
 
-        def of_order(number: int) -> Any:
-            graph = _symmetric(self._links_by(number, self._weights((0, 1))))
-            total = np.asarray(graph.sum(axis=1)).ravel()  # each sample has neighbours
-            return graph.multiply(1.0 / total[:, None]).tocsr()
+        def of_order(number: int) -> Ridge:
+            kernel, self._kernels[number] = self._kernels[number], None
+            return Ridge.of(kernel, self._fitted, self.settings.ridges)
 
-        return engine.side_by_side(of_order, range(len(self.near)))
+        return engine.side_by_side(of_order, range(len(self._kernels)))
+
+    def votes(self) -> list[Votes]:
+        """Return the votes of the graph of each order."""
+        weights = self._weights((0, 1))
+        return [Votes.of(self._links_by(number, weights)) for number in range(len(self.near))]
 
     def affinity(self, graph: GraphOf) -> Any:
         """Return the symmetric weights of a graph."""
