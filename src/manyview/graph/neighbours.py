@@ -78,12 +78,13 @@ class ComparedView(NamedTuple):
 class Comparison(NamedTuple):
     """Comparison of samples with landmarks, as it is passed to the blocks.
 
-    ``chunk`` rows are compared at a time.
+    ``chunk`` rows are compared at a time. Kernels are raised to ``power``.
     """
 
     views: list[ComparedView]
     order: int | None
     chunk: int
+    power: int = 1
 
     def with_first(self, count: int) -> Comparison:
         """Return the comparison with the first `count` landmarks only."""
@@ -101,6 +102,7 @@ def comparison_with(
     landmarks: list[RowView],
     *,
     order: int | None = None,
+    power: int = 1,
     settings: GraphSettings = DEFAULTS,
 ) -> Comparison:
     """Prepare the comparison with landmarks, given their rows of each view."""
@@ -122,7 +124,7 @@ def comparison_with(
     views = map(
         ComparedView, columns, widths, by_distance, prepared, missing, means, bounds, weights
     )
-    return Comparison(list(views), order, engine.chunk)
+    return Comparison(list(views), order, engine.chunk, power)
 
 
 def _missing(view: RowView) -> Array | None:
@@ -242,4 +244,4 @@ def _kernels(
     kernels = [product_kernel(products, comparison.order)]
     if len(products) > 1:
         kernels += [1.0 + product for product in products]
-    return kernels
+    return [kernel**comparison.power for kernel in kernels] if comparison.power > 1 else kernels

@@ -108,9 +108,12 @@ class AffinityGraphs:
         self.sizes = [min(max(count, settings.fewest_neighbours), size - 1) for count in counts]
         drawn = rng.permutation(size)
         fitted = settings.n_landmarks if self.complete else settings.extending_landmarks
+        power = 1 if self.complete else settings.extending_power
         fitted = min(max(fitted, 5 * n_clusters), size)
         landmarks = [view.take(drawn) for view in rows]
-        comparison = comparison_with(engine, landmarks, order=order, settings=settings)
+        comparison = comparison_with(
+            engine, landmarks, order=order, power=power, settings=settings
+        )
         self.near, kernels = compare_sample(
             engine, rows, comparison, drawn, max(self.sizes), fitted, settings
         )

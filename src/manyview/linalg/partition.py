@@ -60,9 +60,10 @@ def graph_embedding(adjacency: Any, n_components: int, *, rng: np.random.Generat
         return known
     if _ROWS_PER_VECTOR * n_components < n and n > 64:
         # deflation moves the known eigenvectors from 1 to -1, the other end of the spectrum
+        components = sp.csr_array(known)
         deflated = LinearOperator(
             (n, n),
-            matvec=lambda x: normalised @ x - 2.0 * (known @ (known.T @ x)),
+            matvec=lambda x: normalised @ x - 2.0 * (components @ (components.T @ x)),
             dtype=normalised.dtype,
         )
         start, n_vectors = rng.standard_normal(n), min(n, max(2 * wanted + 10, 30))
