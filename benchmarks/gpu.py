@@ -43,17 +43,10 @@ LANDMARKS_FROM = 30_000  # samples of a warm-up: enough for landmarks and for k-
 
 
 # functions that are timed in a fit; those of NESTED are called by others of them
-NESTED = ("_embed", "cluster_state")
+NESTED = ("compare_sample", "clear_embedding")
 WATCHED: dict[Any, tuple[str, ...]] = {
-    estimator: ("check_scale", "engine_for", "default_gamma"),
-    initial: (
-        "spectral_labels",
-        "kmeans_labels",
-        "initial_factors",
-        "begin",
-        "one_iteration",
-        "factor_steps",
-    ),
+    estimator: ("resolve_normalization", "engine_for", "default_gamma"),
+    initial: ("judge_labels", "initial_factors"),
     solver: ("carry_on", "refit"),
     spectral: NESTED,
 }

@@ -171,7 +171,7 @@ class TestGivenEntries:
 
 
 def test_tables_and_sparse_counts_are_scaled_each_in_its_way():
-    views, y = on_a_line(300, 5)
+    views, y = on_a_line(300, 4)
     rng = np.random.default_rng(0)
     counts = sp.csr_array(rng.poisson(rng.gamma(0.3, size=(3, 60))[y]).astype(float))
     assert chosen([*views, counts], 3) == ["columns", "columns", "rows"]

@@ -67,7 +67,7 @@ def engine_for(
     if views.place == "torch":
         from manyview.engine.torch import TorchEngine
 
-        return TorchEngine(views, **options)
+        return TorchEngine(views, n_threads=n_threads, **options)
     if views.place == "dask":
         from manyview.engine.dask import DaskEngine
 

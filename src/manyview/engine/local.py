@@ -57,6 +57,7 @@ class LocalEngine(Engine):
     # threads, because sums would depend on it too.
     block_multiple: ClassVar[int] = 4
 
+    _n_threads: int
     _pool: ThreadPoolExecutor | None = None  # while a fit runs
 
     def __init__(
@@ -202,8 +203,11 @@ class LocalEngine(Engine):
         return to_numpy(self.gather(name))[samples]
 
     def side_by_side(self, function: Callable[[S], T], items: Sequence[S]) -> list[T]:
-        """Return ``function(item)`` for each item, computed by the threads over blocks."""
-        return list(self._map(function, items))
+        """Return ``function(item)`` for each item, computed by the threads of the engine."""
+        if self._pool is not None or self._n_threads == 1:
+            return list(self._map(function, items))
+        with limited_threads(1), ThreadPoolExecutor(self._n_threads) as pool:
+            return list(pool.map(function, items))
 
     def _placed(self, value: Any) -> Any:
         """Return arguments of a kernel on the device of the samples."""

@@ -19,7 +19,7 @@ from manyview.engine.arrays import Array, placed_like, product_over_rows, to_num
 from manyview.engine.block import Block, RowView, split_by_block
 from manyview.engine.local import LocalEngine
 from manyview.engine.scaling import Folded, Pulled, Scaling
-from manyview.linalg.threads import blas_threads, limited_threads
+from manyview.linalg.threads import limited_threads
 from manyview.views import Normalize, Views, normalize_by_view
 
 __all__ = ["SparseRows", "TorchEngine"]
@@ -51,6 +51,8 @@ class TorchEngine(LocalEngine):
         Checked views of tensors; dense ones are referred to, not copied.
     normalize : {"rows", "columns"} or None, or one of them for each view
         Unit rows, standardised columns, or neither.
+    n_threads : int
+        Threads of the host, at most, for what is computed side by side.
     scalings : list of Scaling, optional
         Column scalings of an earlier fit, for out-of-sample prediction.
 
@@ -64,8 +66,7 @@ class TorchEngine(LocalEngine):
     block_rows: ClassVar[tuple[int, int]] = (256, maxsize)
     # Columns of what a kernel makes of a block, in double precision.
     temporary_width: ClassVar[int] = 32
-    # With a GPU the host has little to do, and more threads wait for each other: a fit of a
-    # million samples took 3.1 s with 16 and 0.8 s with 4. Measured by benchmarks/gpu.py.
+    # Threads of the host beside a GPU: it compares a sample while the device has nothing to do.
     host_threads: ClassVar[int] = 4
 
     def __init__(
@@ -73,6 +74,7 @@ class TorchEngine(LocalEngine):
         views: Views,
         *,
         normalize: Normalize,
+        n_threads: int = 1,
         scalings: list[Scaling] | None = None,
     ) -> None:
         self.dtype = views.dtype
@@ -84,6 +86,7 @@ class TorchEngine(LocalEngine):
                 "move the views to the CPU"
             )
         self._sizes = _ON_CPU if self.device.type == "cpu" else _ON_GPU
+        self._n_threads = min(self.host_threads, n_threads)
         self.chunk = self._sizes.chunk_rows
         wanted = getattr(torch, self.dtype.name)
         self._arrays = [
@@ -139,10 +142,12 @@ class TorchEngine(LocalEngine):
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Record no gradients while a fit runs, and limit the CPU threads if there is a GPU."""
+        """Record no gradients while a fit runs, and use one BLAS thread if there is a GPU.
+
+        Others would wait for each other, between short calls.
+        """
         on_host = self.device.type == "cpu"
-        few = min(self.host_threads, blas_threads())
-        with torch.no_grad(), nullcontext() if on_host else limited_threads(few):
+        with torch.no_grad(), nullcontext() if on_host else limited_threads(1):
             yield
 
     def asarray(self, values: npt.NDArray[Any]) -> Array:

@@ -51,17 +51,12 @@ __all__ = ["LabelJudge", "judge_labels"]
 class Judged(NamedTuple):
     """Labels of the sample after the rounds, and their leave-one-out error.
 
-    ``unexplained`` is the part of the embedding's variance within the clusters that they came from.
+    ``unclear`` says how unclear the clusters are: candidates and scalings are compared by it.
     """
 
     labels: Labels
     error: float
-    unexplained: float = 0.0
-
-    @property
-    def unclear(self) -> float:
-        """How unclear the clusters are, by which candidates and scalings are compared."""
-        return float(self.error * self.unexplained)
+    unclear: float = 0.0
 
 
 def judge_labels(
@@ -137,18 +132,19 @@ class LabelJudge:
             restarts = self._settings.embedding_restarts[0]
             return Clusters(cluster_rows(rows, n_clusters, own, n_init=restarts)[0], rows, 0.0)
 
-        def judged(clusters: Clusters) -> Judged:
-            settled = self.settled(clusters.labels)
-            return settled._replace(unexplained=clusters.unexplained)
-
         found = self._engine.side_by_side(clustered, range(len(graphs) + 1))
         found[-1] = Clusters.of(found[-1].labels, found[0].embedding)
-        first, *others, by_kernel = self._engine.side_by_side(judged, found)
+        first, *others, by_kernel = self._engine.side_by_side(self._judged, found)
         sizes = np.bincount(first.labels)
         others = [other for other in others if not has_collapsed(np.bincount(other.labels), sizes)]
         clearest = min([*others, by_kernel], key=lambda judged: judged.unclear)
         clearly = clearest.unclear < self._settings.clearly * first.unclear
         return clearest if clearly else first
+
+    def _judged(self, clusters: Clusters) -> Judged:
+        settled = self.settled(clusters.labels)
+        unexplained = clusters.unexplained + self._settings.hardly_unexplained
+        return settled._replace(unclear=settled.error * unexplained)
 
     def settled(self, labels: Labels) -> Judged:
         """Return labels of the sample after the rounds, and their leave-one-out error."""

@@ -194,6 +194,8 @@ def compare_sample(
     several.
     """
     size = rows[0].x.shape[0]
+    # the sample is in this process, even if the device of the others takes more rows at a time
+    comparison = comparison._replace(chunk=min(comparison.chunk, Engine.chunk))
     block, place = Block(slice(0, size), rows), np.argsort(drawn)
 
     def compared(chunk: slice) -> tuple[list[Array], list[Array]]:

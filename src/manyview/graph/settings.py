@@ -106,9 +106,11 @@ class GraphSettings:
     """Lower limit of 1 - e, so that predictions of noise do not outvote the graphs."""
     least_error: float = 0.02
     """Lower limit of the error of the votes; by convention."""
-    clearly: float = 0.75
+    clearly: float = 0.8
     """Unclearness of another candidate or scaling, at most, relative to that of the default one.
-    Values from .7 to .8 choose nearly the same."""
+    Values from .75 to .85 choose nearly the same."""
+    hardly_unexplained: float = 0.02
+    """Added to the unexplained part of an embedding: below that, differences mean nothing."""
 
     # k-means.
     embedding_restarts: tuple[int, int] = (3, 10)

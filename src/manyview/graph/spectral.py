@@ -111,9 +111,7 @@ class AffinityGraphs:
         power = 1 if self.complete else settings.extending_power
         fitted = min(max(fitted, 5 * n_clusters), size)
         landmarks = [view.take(drawn) for view in rows]
-        comparison = comparison_with(
-            engine, landmarks, order=order, power=power, settings=settings
-        )
+        comparison = comparison_with(engine, landmarks, order=order, power=power, settings=settings)
         self.near, kernels = compare_sample(
             engine, rows, comparison, drawn, max(self.sizes), fitted, settings
         )

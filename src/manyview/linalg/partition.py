@@ -188,12 +188,12 @@ def without_empty(labels: Labels, n_clusters: int) -> Labels:
     return labels
 
 
-def effective_clusters(sizes: Matrix) -> float:
+def effective_clusters(sizes: npt.NDArray[Any]) -> float:
     """Return the exponential of the entropy of cluster sizes, which is K for K equal sizes."""
     return float(np.exp(entr(sizes / sizes.sum()).sum()))
 
 
-def has_collapsed(sizes: Matrix, before: Matrix) -> bool:
+def has_collapsed(sizes: npt.NDArray[Any], before: npt.NDArray[Any]) -> bool:
     """Return whether clusters vanished: less than half of the effective clusters beyond one remain.
 
     One cluster of nearly all samples beside tiny ones is no result, however well the model fits.
