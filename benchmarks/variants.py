@@ -50,6 +50,8 @@ PARTS: dict[str, dict[str, Any]] = {
     "the near graph": {"graphs": (ALL_ORDERS, FAR_PRODUCT)},
     "distances": {"distance": False},
     "winsorising": {"winsorise_at": np.inf},
+    "weights of views": {"informative": 1e-9},
+    "squares for many samples": {"extending_power": 1},
 }
 """What of the label step and its graphs :class:`Without` can leave out."""
 
