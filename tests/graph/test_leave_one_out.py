@@ -6,7 +6,7 @@ from sklearn.metrics import adjusted_rand_score
 from manyview import MMC, as_views
 from manyview.datasets import make_views
 from manyview.engine import LocalEngine, engine_for
-from manyview.graph.leave_one_out import LabelJudge, judge_labels
+from manyview.graph.leave_one_out import Judged, LabelJudge, judge_labels
 from manyview.graph.settings import ALL_ORDERS, FAR_PRODUCT, GraphSettings
 from manyview.metrics import clustering_accuracy
 
@@ -175,6 +175,21 @@ class TestInitialLabels:
         found, _ = judged(views, None, 4)
         shuffled, _ = judged([X[order] for X in views], None, 4)
         assert adjusted_rand_score(found[order], shuffled) > 0.98
+
+    @pytest.mark.parametrize(("unclear", "chosen"), [(0.09, "first"), (0.01, "by kernel")])
+    def test_nearly_all_samples_in_one_cluster_only_by_the_kernel(
+        self, rng, monkeypatch, unclear, chosen
+    ):
+        even, one_cluster = np.arange(60) % 3, np.repeat([0, 1, 2], [58, 1, 1])
+        first = Judged(even, 0.5, unclear=0.1)
+        by_graph = Judged(one_cluster, 0.1, unclear=0.001)
+        by_kernel = Judged(one_cluster, 0.1, unclear=unclear)
+        engine = engine_of([rng.standard_normal((60, 4)) for _ in range(2)])
+        judge = LabelJudge(engine, 3, rng)
+        graphs = len(judge.graphs.candidates())
+        results = iter([first, *[by_graph] * (graphs - 1), by_kernel])
+        monkeypatch.setattr(judge, "_judged", lambda clusters: next(results))
+        assert judge.best_candidate(rng) is {"first": first, "by kernel": by_kernel}[chosen]
 
 
 class TestManySamples:

@@ -239,6 +239,18 @@ class TestKernels:
         for parts, kernel in zip(zip(*found, strict=True), expected, strict=True):
             np.testing.assert_allclose(np.concatenate(parts), kernel, atol=1e-12)
 
+    def test_to_a_power(self):
+        engine = engine_of(made())
+        landmarks = engine.take(np.arange(20))
+        plain, squared = (comparison_with(engine, landmarks, power=p) for p in (1, 2))
+        (block,) = engine.blocks
+        for kernel, square in zip(
+            kernels_of(block, slice(0, 9), plain),
+            kernels_of(block, slice(0, 9), squared),
+            strict=True,
+        ):
+            np.testing.assert_allclose(square, kernel**2)
+
     @pytest.mark.parametrize("sparse", [False, True])
     def test_a_missing_view_is_the_mean_of_the_others(self, sparse):
         views, without = made(sparse=sparse), np.arange(90) % 9 == 0

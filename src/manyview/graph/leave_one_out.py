@@ -23,8 +23,8 @@ sample the label of the largest entry of::
 so that the better of both counts more.
 
 Rounds end when hardly a label changes. Initial labels are the clusters of the graph of all orders,
-unless those of another graph end clearer: by the product of e and a power of the part of the
-embedding's variance within clusters.
+unless another candidate ends clearer: by the product of e and the part of the embedding's variance
+within clusters.
 
 Regressions use landmarks (Nyström's approximation). If there are many samples, a random part of
 them is treated so, and the regressions predict the others: time is linear in their number.
