@@ -54,8 +54,8 @@ class GraphSettings:
     mostly_zeros: float = 0.5
     """Part of zeros from which a view is never standardised by ``normalize="auto"``; words and
     links would lose up to sixty points of NMI."""
-    scaling_samples: int = 1000
-    """Samples by which the scaling is chosen; by convention."""
+    scaling_samples: int = 500
+    """Samples by which the scaling is chosen; a thousand choose the same."""
     scaling_clusters: int = 50
     """Most clusters by which the scaling is chosen; by convention."""
     scaling_landmarks: int = 250
