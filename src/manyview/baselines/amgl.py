@@ -171,7 +171,7 @@ class AMGL(EmbeddingClusterer):
         weights, embedding = found.state
         self.labels_ = self._cluster(embedding, label_rng)
         self.embedding_ = embedding
-        self.view_weights_ = np.zeros(len(views))
+        self.view_weights_ = np.zeros(views.n_views)
         self.view_weights_[varies] = weights
         return found
 

@@ -133,14 +133,14 @@ class CoRegSC(EmbeddingClusterer):
         self.verbose = verbose
 
     def _fit(self, views: Views) -> Iterated[Any]:
-        strengths = strength_per_view("regularization", self.regularization, len(views))
+        strengths = strength_per_view("regularization", self.regularization, views.n_views)
         centroid = self.form == "centroid"
         if not centroid and np.ndim(self.regularization):
             raise ValueError(
                 f"regularization={self.regularization!r}; form='pairwise' expects one number"
             )
         n = views.n_samples
-        check_pairwise_memory(8 * (len(views) + 2) * n**2, method="CoRegSC", n_samples=n)
+        check_pairwise_memory(8 * (views.n_views + 2) * n**2, method="CoRegSC", n_samples=n)
         rng, label_rng = self._generators(self.random_state)
         arrays = scaled_arrays(views, self.normalize)
         affinities = [

@@ -151,7 +151,7 @@ class KCTD(Baseline):
     def _fit(self, views: Views) -> Iterated[Any]:
         n = views.n_samples
         rank = self.n_clusters if self.rank is None else int(self.rank)
-        check_pairwise_memory(8 * (len(views) + 2) * n**2, method="KCTD", n_samples=n)
+        check_pairwise_memory(8 * (views.n_views + 2) * n**2, method="KCTD", n_samples=n)
         check_memory(
             32.0 * rank * rank,  # four Gram matrices at a time
             work=f"KCTD with rank={rank}",

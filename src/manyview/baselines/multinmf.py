@@ -156,7 +156,7 @@ class MultiNMF(Baseline):
         self.verbose = verbose
 
     def _fit(self, views: Views) -> Iterated[Any]:
-        strengths = strength_per_view("regularization", self.regularization, len(views))
+        strengths = strength_per_view("regularization", self.regularization, views.n_views)
         rng = self._generator()
         arrays = scaled_arrays(views, self.normalize)
         shares = [

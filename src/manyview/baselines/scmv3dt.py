@@ -176,7 +176,7 @@ class SCMV3DT(EmbeddingClusterer):
 
     def _fit(self, views: Views) -> Iterated[Any]:
         n = views.n_samples
-        check_pairwise_memory(8.0 * _TENSORS * len(views) * n**2, method="SCMV3DT", n_samples=n)
+        check_pairwise_memory(8.0 * _TENSORS * views.n_views * n**2, method="SCMV3DT", n_samples=n)
         rng, label_rng = self._generators(self.random_state)
         arrays = scaled_arrays(views, self.normalize)
         arrays = [X for X in arrays if not has_equal_rows(X)] or arrays

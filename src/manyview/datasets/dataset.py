@@ -117,6 +117,7 @@ def assemble(
                 f"{views.n_samples} samples"
             )
         check_ids("the sample ids", sample_ids)
+        views = replace(views, sample_ids=sample_ids)
     if labels is None:
         return Dataset(views, name=name, sample_ids=sample_ids)
     y, classes = encode_labels(labels, views.n_samples, class_names)

@@ -270,7 +270,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         by_view = resolve_normalization(
             self.normalize, checked, self.n_clusters, rng, self._graph_settings, self._n_threads
         )
-        rank = checked_rank(self.rank, self.n_clusters, len(checked), self.order)
+        rank = checked_rank(self.rank, self.n_clusters, checked.n_views, self.order)
         init = self.init
         if not isinstance(init, str):
             init = Given.of(init, checked.n_samples, self.n_clusters)
