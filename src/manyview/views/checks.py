@@ -126,8 +126,9 @@ def check_same_views(
     names = tuple(names)
     if views.n_views != len(names):
         raise ValueError(
-            f"received {views.n_views} view(s) ({listed(views.names)}); expected the {len(names)} of "
-            f"fit ({listed(names)}). Mark missing views with as_views(..., present=...)"
+            f"received {views.n_views} view(s) ({listed(views.names)}); expected the "
+            f"{len(names)} of fit ({listed(names)}). Mark missing views with "
+            "as_views(..., present=...)"
         )
     if views.named and views.names != names:
         if set(views.names) != set(names):

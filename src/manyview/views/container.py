@@ -251,11 +251,11 @@ def _row_index(rows: Any, n_samples: int) -> Any:
     if index.dtype.kind == "b":
         if index.size and index.size != n_samples:
             raise IndexError(f"the mask has {index.size} entries; expected {n_samples} samples")
-        return index
+        return index.copy()
     outside = (index >= n_samples) | (index < -n_samples)
     if outside.any():
         raise IndexError(f"no sample {index[outside][0]}; there are {n_samples} samples")
-    return np.ascontiguousarray(index, dtype=np.intp)  # torch takes uint8 for a mask
+    return index.astype(np.intp, order="C")  # a copy: torch takes no read-only or reversed arrays
 
 
 def listed(names: Sequence[str] | npt.NDArray[np.str_], most: int | None = None) -> str:
