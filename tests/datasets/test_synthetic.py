@@ -152,7 +152,7 @@ def test_density_makes_sparse_views(structure):
         assert array.nnz / (array.shape[0] * array.shape[1]) == pytest.approx(0.1, rel=0.15)
     full, _ = make_views(40, 2, (30, 20), structure=structure, density=1.0, random_state=0)
     dense, _ = make_views(40, 2, (30, 20), structure=structure, random_state=0)
-    np.testing.assert_array_equal(full[0].toarray(), dense[0])
+    np.testing.assert_array_equal(full.arrays[0].toarray(), dense.arrays[0])
 
 
 def test_equal_sizes_by_default():

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from manyview._typing import Floats
-from manyview.datasets.dataset import Dataset
+from manyview.datasets.dataset import Classes, Dataset
 from manyview.views import as_views
 
 __all__ = ["make_views"]
@@ -34,7 +34,7 @@ def make_views(
     density: float | None = None,
     weights: Sequence[float] | None = None,
     random_state: int | np.random.RandomState | None = None,
-) -> Dataset:
+) -> Dataset[Classes]:
     r"""Generate views with known clusters.
 
     With ``structure="clusters"`` every informative view has a centre for each cluster, and the
