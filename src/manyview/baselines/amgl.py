@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from manyview._typing import Matrix
+from manyview._typing import Matrix, Scaling
 from manyview.baselines.common import Baseline, EmbeddingClusterer, scaled_arrays
 from manyview.baselines.graphs import (
     adaptive_graph,
@@ -120,7 +120,7 @@ class AMGL(EmbeddingClusterer):
         tol: float = 1e-8,
         unit_embedding: bool = False,
         n_init: int = 1,
-        normalize: str | None = None,
+        normalize: Scaling | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:

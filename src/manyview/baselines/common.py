@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
-from manyview._typing import Floats, Matrix
+from manyview._typing import Floats, Matrix, Scaling
 from manyview.base import MultiViewClusterer
 from manyview.iterate import Iterated, warn_if_early
 from manyview.linalg.partition import Labels, cluster_rows
@@ -41,7 +41,7 @@ _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 class Baseline(MultiViewClusterer, ABC):
     """Base of the baselines: checks the input, calls the method's `_fit` and records its course."""
 
-    normalize: str | None
+    normalize: Scaling | None
     objective_: Floats
     n_iter_: int
     # the warning about a fit that ends before it converges

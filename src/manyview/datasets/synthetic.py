@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,7 @@ def make_views(
     n_clusters: int = 3,
     n_features: Sequence[int] = (20, 20),
     *,
-    structure: str = "clusters",
+    structure: Literal["clusters", "interaction"] = "clusters",
     separation: float = 5.0,
     noise: float = 1.0,
     n_noise_views: int = 0,

@@ -196,7 +196,7 @@ def position(at: tuple[int, ...], features: npt.NDArray[np.str_] | None = None) 
 
 
 Normalize: TypeAlias = str | Sequence[str | None] | Mapping[str, str | None] | None
-"""Scaling of all views or of each: unit rows, standardised columns, or neither."""
+"""Scaling of all views or of each, not validated: unit rows, standardised columns, or neither."""
 
 
 def normalize_by_view(
