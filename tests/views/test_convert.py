@@ -1,6 +1,6 @@
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -310,6 +310,29 @@ class TestPresentAsFrame:
         present.iloc[0, 0] = value
         with pytest.raises(ValueError, match="present holds"):
             as_views(self.views, present=present)
+
+
+FRAMES = {"a": pd.DataFrame(X, index=list("wxyz")), "b": Y}
+
+
+class TestSampleIds:
+    """Views keep the index of their DataFrames."""
+
+    def test_of_the_first_frame(self):
+        assert as_views(FRAMES).sample_ids.tolist() == list("wxyz")
+        assert as_views(FRAMES)[1:3].sample_ids.tolist() == list("xy")
+        assert as_views([X, Y]).sample_ids is None
+
+    def test_are_compared_with_those_of_present(self):
+        present = pd.DataFrame(np.eye(4)[:, :2] < 1, index=list("wxyz"), columns=["a", "b"])
+        assert as_views(as_views(FRAMES), present=present).present.sum() == 6
+        with pytest.raises(ValueError, match="'present'"):
+            as_views(as_views(FRAMES), present=present[::-1])
+
+    def test_ids_of_a_file_are_not(self):
+        views = replace(as_views([X, Y]), sample_ids=np.array(list("wxyz")))
+        present = pd.DataFrame(np.eye(4)[:, :2] < 1)
+        assert as_views(views, present=present).present.sum() == 6
 
 
 @dataclass

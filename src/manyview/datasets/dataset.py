@@ -90,6 +90,9 @@ class Dataset(tuple[Views, KnownClasses], Generic[KnownClasses]):
     def __eq__(self, other: object) -> bool:
         return self is other  # arrays have no single answer
 
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
     def __hash__(self) -> int:
         return id(self)
 
