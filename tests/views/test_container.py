@@ -127,7 +127,7 @@ class TestTableOfSamples:
             np.ones_like(expected) if some.present is None else some.present, expected
         )
 
-    @pytest.mark.parametrize("row", [0, np.int64(3), -1])
+    @pytest.mark.parametrize("row", [0, np.int64(3), np.array(2), -1])
     def test_an_integer_is_a_view_or_a_sample_and_rejected(self, row):
         with pytest.raises(TypeError, match=rf"views.arrays\[{row}\].*views.take\({row}\)"):
             named()[row]

@@ -80,8 +80,15 @@ class Dataset(tuple[Views, KnownClasses], Generic[KnownClasses]):
     name: str = ""
     sample_ids: npt.NDArray[np.str_] | None = None
 
-    def __new__(cls, views: Views, y: Any = None, *args: Any, **kwargs: Any) -> Self:
-        """Create the tuple of views and classes."""
+    def __new__(
+        cls,
+        views: Views,
+        y: Any = None,
+        class_names: npt.NDArray[np.str_] | None = None,
+        name: str = "",
+        sample_ids: npt.NDArray[np.str_] | None = None,
+    ) -> Self:
+        """Create the tuple of views and classes; the other attributes are set by ``__init__``."""
         return tuple.__new__(cls, (views, y))
 
     def __getnewargs__(self) -> tuple[Any, ...]:

@@ -185,7 +185,7 @@ class Views:
             raise TypeError(
                 f"Views cannot be indexed by {key!r}; expected samples or the name of a view"
             )
-        if isinstance(key, Integral):
+        if isinstance(key, Integral) or getattr(key, "ndim", None) == 0:
             raise TypeError(
                 f"views[{key}] could be a view or a sample; expected views.arrays[{key}] or a name "
                 f"({listed(self.names)}) for a view, views.take({key}) for a sample"
