@@ -210,7 +210,7 @@ def dropped_features(dataset: Dataset) -> Dropped:
 
 def product_sets(repeats: int, n_samples: int) -> list[Dataset]:
     """Return datasets whose clusters appear only in products across views."""
-    made = []
+    made: list[Dataset] = []
     for seed in range(repeats):
         for k in PRODUCT_CLUSTERS:
             views, y = make_views(

@@ -74,6 +74,7 @@ def main() -> None:
 def _outcome(name: str, dataset: Dataset) -> Outcome:
     views, y = dataset
     method = METHODS[name]
+    assert y is not None, f"{dataset.name} has no classes"
     model = method.make(len(set(y)), random_state=0, **method.defaults)
     _forget_peak()
     before, begin = _status("VmRSS"), time.perf_counter()

@@ -271,6 +271,7 @@ def same_labels(bench: Bench) -> Iterator[Measurement]:
     from manyview.datasets import read_views
 
     raw, y = read_views(path)
+    assert y is not None, f"{path} has no classes"
     here = [np.asarray(x) for x in raw]
     if bench.small:
         here, y = [x[:6000] for x in here], y[:6000]

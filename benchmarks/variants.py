@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -31,7 +31,7 @@ class _Configured:
 
     n_clusters: int
     random_state: int | None = None
-    normalize: str | None = "auto"
+    normalize: Literal["auto", "rows", "columns"] | None = "auto"
 
     def _mmc(self, **options: Any) -> MMC:
         return MMC(

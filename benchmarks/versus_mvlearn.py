@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from statistics import mean, median
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from sklearn.metrics import normalized_mutual_info_score
@@ -84,7 +84,7 @@ def run() -> Iterator[Measurement]:
         )
 
 
-def _ours(form: str, seed: int) -> CoRegSC:
+def _ours(form: Literal["centroid", "pairwise"], seed: int) -> CoRegSC:
     return CoRegSC(
         K,
         regularization=REGULARIZATION,

@@ -122,3 +122,11 @@ def test_failed_work_is_not_called_ended(capsys):
         bar.step(1, "a")
         raise RuntimeError
     assert capsys.readouterr().err == "work [########----------------] 1/3 a\n"
+
+
+def test_every_step_is_logged_and_nothing_printed(caplog, capsys):
+    with caplog.at_level("DEBUG", "manyview"), ProgressBar("work", total=2, shown=False) as bar:
+        bar.step(1, "a")
+        bar.step(2, "b")
+    assert caplog.messages == ["work 1/2 a", "work 2/2 b"]
+    assert capsys.readouterr() == ("", "")

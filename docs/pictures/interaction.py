@@ -23,7 +23,7 @@ def main() -> None:
     model = MMC(n_clusters=2, random_state=0).fit(views)
     figure, axes = plt.subplots(1, 4, figsize=(12, 3.4), layout="constrained")
     names = ["view 1 alone", "view 2 alone", "concatenated views"]
-    for ax, name, X in zip(axes, names, (*views, np.hstack(list(views))), strict=False):
+    for ax, name, X in zip(axes, names, (*views, np.hstack(views.arrays)), strict=False):
         labels = KMeans(2, n_init=10, random_state=0).fit_predict(X)
         _scatter(ax, _principal(X), y)
         ax.set_title(f"{name}\nk-means ACC {clustering_accuracy(y, labels):.2f}")

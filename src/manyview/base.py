@@ -113,12 +113,20 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         check_is_fitted(self, "labels_")
         checked = as_views(views, warn=False)
         self._check_kind(checked)
-        return check_same_views(
-            checked,
-            names=self.view_names_,
-            n_features=self.n_features_in_,
-            feature_names=self.feature_names_in_,
-        )
+        try:
+            return check_same_views(
+                checked,
+                names=self.view_names_,
+                n_features=self.n_features_in_,
+                feature_names=self.feature_names_in_,
+            )
+        except ValueError as error:
+            if not isinstance(views, list) or checked.n_features == self.n_features_in_:
+                raise
+            raise ValueError(
+                f"{error}. scikit-learn splits a list of views by views: to split it by samples, "
+                "pass as_views([...])"
+            ) from error
 
     def _check_kind(self, views: Views) -> None:
         """Raise if the method does not support such views."""
@@ -136,7 +144,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
 
     def _record_views(self, views: Views) -> None:
         """Set the attributes of fit. Called at its end, so that a failed fit changes nothing."""
-        self.n_views_ = len(views)
+        self.n_views_ = views.n_views
         self.n_features_in_ = views.n_features
         self.view_names_ = list(views.names)
         self.feature_names_in_ = list(views.feature_names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +17,8 @@ from manyview.exceptions import InterruptWarning, warn_user
 __all__ = ["Iterated", "ProgressBar", "iterate", "warn_if_early"]
 
 State = TypeVar("State")
+
+_LOGGER = logging.getLogger("manyview")
 
 
 @dataclass
@@ -118,7 +121,8 @@ class ProgressBar:
             sys.stderr.write(f"{self._line}{early}\n")
 
     def step(self, done: int, word: str) -> None:
-        """Show that `done` steps are complete."""
+        """Log that `done` steps are complete, and show it."""
+        _LOGGER.debug("%s %d/%d %s", self._title, done, self._total, word)
         if not self._shown:
             return
         self._done = done

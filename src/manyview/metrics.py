@@ -6,7 +6,7 @@ that of the classes. Labels may have any type whose values can be compared for e
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -58,7 +58,10 @@ def clustering_accuracy(y_true: npt.ArrayLike, y_pred: npt.ArrayLike) -> float:
 
 
 def normalized_mutual_info(
-    y_true: npt.ArrayLike, y_pred: npt.ArrayLike, *, average: str = "geometric"
+    y_true: npt.ArrayLike,
+    y_pred: npt.ArrayLike,
+    *,
+    average: Literal["geometric", "arithmetic", "max", "min"] = "geometric",
 ) -> float:
     """Mutual information of classes and clusters over an average of their entropies.
 

@@ -122,7 +122,7 @@ def test_a_fit_that_fails_at_its_labels_leaves_an_earlier_fit(make, views, monke
 
 @pytest.mark.parametrize("make", [SEC, *ITERATIVE.values()], ids=["SEC", *ITERATIVE])
 def test_samples_with_missing_views_are_rejected(make, views):
-    present = np.ones((80, len(views)), dtype=bool)
+    present = np.ones(views.shape, dtype=bool)
     with no_convergence_warning():
         labels = make(6, random_state=0).fit_predict(views)
         same = make(6, random_state=0).fit_predict(as_views(views, present=present))

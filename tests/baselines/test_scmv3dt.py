@@ -177,7 +177,7 @@ class TestDegenerate:
     def test_a_view_with_equal_rows_after_scaling_takes_no_part(self):
         views, _ = make_views(30, 3, n_features=(6,), random_state=0)
         lengths = np.linspace(1.0, 2.0, 30)[:, None]
-        model = fitted([views[0], lengths], normalize="rows")
+        model = fitted([*views, lengths], normalize="rows")
         np.testing.assert_array_equal(model.affinity_, fitted(views).affinity_)
 
     @pytest.mark.filterwarnings("ignore::manyview.exceptions.ViewWarning")

@@ -148,7 +148,7 @@ def test_standard_output_may_accept_text_only(
 @pytest.mark.slow
 def test_names_that_standard_output_cannot_encode_are_escaped(tmp_path: Path) -> None:
     made = make_views(30, 3, (4, 4), random_state=0)
-    write_views(tmp_path / "some.npz", {"日本": made.views[0], "b": made.views[1]}, made.y)
+    write_views(tmp_path / "some.npz", dict(zip(["日本", "b"], made.views, strict=True)), made.y)
     done = subprocess.run(
         command(tmp_path / "some.npz", "fit", "{data}", "-k", 3),
         capture_output=True,

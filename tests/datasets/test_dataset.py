@@ -1,3 +1,7 @@
+import copy
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -194,3 +198,38 @@ def test_a_given_order():
 def test_ids_tell_samples_apart(ids, message):
     with pytest.raises(ValueError, match=message):
         join([Table("x", "x.csv", np.array(ids), np.eye(len(ids)), np.array(ids))])
+
+
+class TestContainer:
+    """A data set is the tuple of its views and classes, with further attributes."""
+
+    data = assemble(
+        ARRAYS, labels=["b", "a", "b"], name="set", sample_ids=np.array(["s", "t", "u"])
+    )
+
+    @pytest.mark.parametrize(
+        "copied", [copy.copy, copy.deepcopy, lambda data: pickle.loads(pickle.dumps(data))]
+    )
+    def test_copies_hold_the_same(self, copied):
+        other = copied(self.data)
+        views, y = other
+        assert views is other.views
+        assert y is other.y
+        assert y.tolist() == [1, 0, 1]
+        assert other.name == "set"
+        assert other.class_names.tolist() == ["a", "b"]
+        assert other.sample_ids.tolist() == ["s", "t", "u"]
+
+    def test_a_replaced_part_is_unpacked(self):
+        part = replace(self.data, views=self.data.views[:2], y=self.data.y[:2])
+        views, y = part
+        assert len(views) == len(y) == 2
+        assert part.name == "set"
+
+    def test_comparison_is_by_identity(self):
+        assert self.data == self.data
+        assert self.data != replace(self.data)
+        assert len({self.data, self.data}) == 1
+
+    def test_views_keep_the_ids_of_their_samples(self):
+        assert self.data.views[[2, 0]].sample_ids.tolist() == ["u", "s"]

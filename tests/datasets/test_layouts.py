@@ -37,7 +37,7 @@ def read(tmp_path, request, write_mat73):
 
 
 def assert_views(data, *expected):
-    assert len(data.views) == len(expected)
+    assert data.views.n_views == len(expected)
     for array, other in zip(data.views, expected, strict=True):
         np.testing.assert_array_equal(array.toarray() if sp.issparse(array) else array, other)
 
@@ -127,7 +127,7 @@ class TestOrientation:
     def test_sparse_stays_sparse(self, read):
         sparse = sp.csc_array(np.eye(4, N))
         data = read(X=cell([sparse, B]), Y=LABELS)
-        assert sp.issparse(data.views[0])
+        assert sp.issparse(data.views.arrays[0])
         assert_views(data, np.eye(N, 4), B)
 
 

@@ -63,7 +63,7 @@ def test_separation_is_the_distance_of_the_two_nearest_centres():
 def test_noise_is_its_standard_deviation():
     views, y = make_views(4000, 2, (3,), noise=2.5, random_state=0)
     for k in range(2):
-        np.testing.assert_allclose(views[0][y == k].std(axis=0), 2.5, rtol=0.1)
+        np.testing.assert_allclose(views.arrays[0][y == k].std(axis=0), 2.5, rtol=0.1)
 
 
 @pytest.mark.parametrize(
@@ -105,7 +105,7 @@ class TestInteraction:
 
     def test_products_across_two_views_tell_them_apart(self, data, n_clusters, n_features):
         views, y = data
-        products = np.einsum("ni,nj->nij", views[0], views[1]).reshape(len(y), -1) / 25
+        products = np.einsum("ni,nj->nij", *views.arrays[:2]).reshape(len(y), -1) / 25
         scores = cross_val_score(LogisticRegression(max_iter=500), products, y, cv=3)
         assert scores.mean() > 0.93
 
@@ -116,10 +116,10 @@ class TestInteraction:
             500, n_clusters, n_features, structure="interaction", noise=0.0, random_state=1
         )
         shared = min(n_features)
-        for other in views[1:]:
+        for other in views.arrays[1:]:
             maps = []
             for k in range(n_clusters):
-                x, image = views[0][y == k, :shared], other[y == k, :shared]
+                x, image = views.arrays[0][y == k, :shared], other[y == k, :shared]
                 fitted = np.linalg.lstsq(x, image, rcond=None)[0]
                 np.testing.assert_allclose(x @ fitted, image, atol=1e-9)
                 np.testing.assert_allclose(fitted @ fitted.T, np.eye(shared), atol=1e-9)
@@ -152,7 +152,7 @@ def test_density_makes_sparse_views(structure):
         assert array.nnz / (array.shape[0] * array.shape[1]) == pytest.approx(0.1, rel=0.15)
     full, _ = make_views(40, 2, (30, 20), structure=structure, density=1.0, random_state=0)
     dense, _ = make_views(40, 2, (30, 20), structure=structure, random_state=0)
-    np.testing.assert_array_equal(full[0].toarray(), dense[0])
+    np.testing.assert_array_equal(full.arrays[0].toarray(), dense.arrays[0])
 
 
 def test_equal_sizes_by_default():
@@ -234,5 +234,5 @@ def test_widths_come_one_a_view(n_features):
 
 def test_one_cluster_and_one_sample():
     views, y = make_views(1, 1, (2,), random_state=0)
-    assert views[0].shape == (1, 2)
+    assert views.arrays[0].shape == (1, 2)
     assert y.tolist() == [0]

@@ -205,7 +205,7 @@ class TestInitialisation:
 
     def test_values_that_became_nan_after_the_check_are_rejected(self):
         views = as_views([array.copy() for array in blobs()[0]])
-        views[0][3, 1] = np.nan
+        views.arrays[0][3, 1] = np.nan
         with pytest.raises(ValueError, match="view0"):
             MMC(3).fit(views)
 

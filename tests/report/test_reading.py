@@ -154,7 +154,7 @@ def test_clusters_are_reported_by_features_of_each_view_and_by_pairs(plain):
 
 
 def test_one_view_has_no_pairs(plain):
-    model = MMC(3, random_state=0).fit([plain.views[0]])
+    model = MMC(3, random_state=0).fit([plain.views.arrays[0]])
     assert all(told.single[0] and not told.products for told in cluster_features(model))
 
 

@@ -37,7 +37,7 @@ class TestSameViews:
     def test_by_name_in_any_order(self):
         views = self.check({"b": Y, "a": X})
         assert views.names == ("a", "b")
-        assert views[0] is X
+        assert views.arrays[0] is X
 
     def test_by_position(self):
         assert self.check([X, Y]).n_features == [3, 2]
@@ -301,7 +301,7 @@ def test_reading_stops_once_enough_samples_differ():
             return super().__getitem__(key)
 
     views = as_views([np.arange(200.0).reshape(100, 2) / 7])
-    read = replace(views, arrays=(views[0].view(Rows),))
+    read = replace(views, arrays=(views.arrays[0].view(Rows),))
     assert not is_warned_of(5, read)
 
 

@@ -1,6 +1,6 @@
 import re
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 import numpy as np
@@ -29,7 +29,7 @@ class TestAccepted:
         views = as_views({"text": X, "image": Y})
         assert views.names == ("text", "image")
         assert views["image"] is Y
-        assert views[0] is X
+        assert views.arrays[0] is X
         with pytest.raises(KeyError, match=r"no view 'sound'; the views are 'text', 'image'"):
             views["sound"]
 
@@ -122,8 +122,8 @@ class TestAccepted:
         views = as_views([torch.from_numpy(Y), torch.from_numpy(sparse).to_sparse_csr()])
         some = views.take(rows)
         index = rows if rows else np.array([], dtype=int)
-        np.testing.assert_array_equal(some[0], Y[index])
-        np.testing.assert_array_equal(some[1].to_dense(), sparse[index])
+        np.testing.assert_array_equal(some.arrays[0], Y[index])
+        np.testing.assert_array_equal(some.arrays[1].to_dense(), sparse[index])
 
     def test_all_zero_row_is_legal(self):
         as_views([np.vstack([X, np.zeros(3)])])
@@ -139,7 +139,7 @@ REJECTED = {
     "one sparse array": (sp.csr_array(X), r"single csr_array of shape \(4, 3\)"),
     "one frame": (pd.DataFrame(X), r"single DataFrame"),
     "a string": ("fox.npz", "received str"),
-    "a data set": (make_views(9, 2, (2, 2)), r"received Dataset; .* pass its \.views"),
+    "a data set": (make_views(9, 2, (2, 2)), r"received a Dataset; .* its \.views"),
     "None as view": ([X, None], "view 'view1' is None"),
     "one-dimensional": ([X, X[0]], r"view 'view1' .* shape \(3,\)"),
     "three-dimensional": ({"image": X[None]}, r"view 'image' has 3 dimension\(s\)"),
@@ -241,7 +241,7 @@ class TestPresent:
         garbage[1] = np.nan
         given = form(garbage)
         views = as_views([given, Y], present=present)
-        array = views[0].toarray() if sp.issparse(views[0]) else views[0]
+        array = views.arrays[0].toarray() if sp.issparse(views.arrays[0]) else views.arrays[0]
         assert not array[1].any()
         np.testing.assert_array_equal(array[[0, 2, 3]], X[[0, 2, 3]])
         with pytest.raises(ValueError, match="holds NaN at row 1, column 0"):
@@ -256,11 +256,11 @@ class TestPresent:
         views = as_views([form(garbage), Y.astype(np.float32)], present=present)
         for normalize in ("rows", "columns", None):
             check_scale(views, normalize)
-        assert views[0].dtype == np.float32
+        assert views.arrays[0].dtype == np.float32
 
     def test_harmless_rows_cost_no_copy(self):
         present = [[1, 1], [0, 1], [1, 1], [1, 1]]
-        assert as_views([X, Y], present=present)[0] is X
+        assert as_views([X, Y], present=present).arrays[0] is X
 
     def test_a_mask_of_complete_views_is_dropped(self):
         assert as_views([X, Y], present=np.ones((4, 2))).present is None
@@ -312,6 +312,29 @@ class TestPresentAsFrame:
             as_views(self.views, present=present)
 
 
+FRAMES = {"a": pd.DataFrame(X, index=list("wxyz")), "b": Y}
+
+
+class TestSampleIds:
+    """Views keep the index of their DataFrames."""
+
+    def test_of_the_first_frame(self):
+        assert as_views(FRAMES).sample_ids.tolist() == list("wxyz")
+        assert as_views(FRAMES)[1:3].sample_ids.tolist() == list("xy")
+        assert as_views([X, Y]).sample_ids is None
+
+    def test_are_compared_with_those_of_present(self):
+        present = pd.DataFrame(np.eye(4)[:, :2] < 1, index=list("wxyz"), columns=["a", "b"])
+        assert as_views(as_views(FRAMES), present=present).present.sum() == 6
+        with pytest.raises(ValueError, match="'present'"):
+            as_views(as_views(FRAMES), present=present[::-1])
+
+    def test_ids_of_a_file_are_not(self):
+        views = replace(as_views([X, Y]), sample_ids=np.array(list("wxyz")))
+        present = pd.DataFrame(np.eye(4)[:, :2] < 1)
+        assert as_views(views, present=present).present.sum() == 6
+
+
 @dataclass
 class Annotated:
     X: object
@@ -346,10 +369,10 @@ def test_annotated_matrices_are_views(kind):
     first, second = annotated("abcd", 3, kind), annotated("abcd", 2, seed=1)
     views = as_views([first, second])
     np.testing.assert_array_equal(
-        views[0].toarray() if sp.issparse(views[0]) else views[0],
+        views.arrays[0].toarray() if sp.issparse(views.arrays[0]) else views.arrays[0],
         first.X.toarray() if sp.issparse(first.X) else first.X,
     )
-    np.testing.assert_array_equal(views[1], second.X)
+    np.testing.assert_array_equal(views.arrays[1], second.X)
     assert [list(names) for names in views.feature_names] == [["g0", "g1", "g2"], ["g0", "g1"]]
 
 

@@ -70,7 +70,7 @@ NUMBERS = {"x": ("Float64", [1.0, 2.5]), "n": ("Int32", [3, 4]), "is": ("Boolean
 
 def test_polars_columns_name_the_features():
     views = as_views([PolarsFrame(NUMBERS)])
-    np.testing.assert_array_equal(views[0], [[1.0, 3.0, 1.0], [2.5, 4.0, 0.0]])
+    np.testing.assert_array_equal(views.arrays[0], [[1.0, 3.0, 1.0], [2.5, 4.0, 0.0]])
     assert views.feature_names[0].tolist() == ["x", "n", "is"]
 
 
@@ -87,8 +87,8 @@ class TestColumnsOfObjects:
         objects = X.astype(object)
         objects[0] = [3, True, Decimal("0.5")]
         views = as_views([pd.DataFrame(objects, columns=list("abc")), objects])
-        assert views[0].dtype == np.float64
-        np.testing.assert_array_equal(views[0], views[1])
+        assert views.arrays[0].dtype == np.float64
+        np.testing.assert_array_equal(views.arrays[0], views.arrays[1])
         assert views.feature_names[0].tolist() == ["a", "b", "c"]
 
     def test_columns_may_have_other_types_and_the_same_name(self):
@@ -121,7 +121,7 @@ class TestColumnsOfObjects:
         with pytest.raises(ValueError, match="view 'view0' holds NaN at row 2, column 'b'"):
             as_views([frame])
         some = as_views([frame, X], present=[[True, True]] * 2 + [[False, True]] + [[True, True]])
-        assert not some[0][2].any()
+        assert not some.arrays[0][2].any()
 
     @pytest.mark.parametrize(
         ("value", "shown"),

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from manyview._typing import Matrix
+from manyview._typing import Matrix, Scaling
 from manyview.baselines.common import Baseline, EmbeddingClusterer, scaled_arrays
 from manyview.baselines.graphs import (
     adaptive_graph,
@@ -120,7 +120,7 @@ class AMGL(EmbeddingClusterer):
         tol: float = 1e-8,
         unit_embedding: bool = False,
         n_init: int = 1,
-        normalize: str | None = None,
+        normalize: Scaling | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -171,7 +171,7 @@ class AMGL(EmbeddingClusterer):
         weights, embedding = found.state
         self.labels_ = self._cluster(embedding, label_rng)
         self.embedding_ = embedding
-        self.view_weights_ = np.zeros(len(views))
+        self.view_weights_ = np.zeros(views.n_views)
         self.view_weights_[varies] = weights
         return found
 

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
-from manyview._typing import Floats, Matrix
+from manyview._typing import Floats, Matrix, Scaling
 from manyview.base import MultiViewClusterer
 from manyview.iterate import Iterated, warn_if_early
 from manyview.linalg.partition import Labels, cluster_rows
@@ -41,7 +41,7 @@ _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 class Baseline(MultiViewClusterer, ABC):
     """Base of the baselines: checks the input, calls the method's `_fit` and records its course."""
 
-    normalize: str | None
+    normalize: Scaling | None
     objective_: Floats
     n_iter_: int
     # the warning about a fit that ends before it converges
@@ -159,7 +159,7 @@ def strength_per_view(name: str, value: Any, n_views: int) -> Floats:
 
 
 def scaled_arrays(
-    views: Sequence[Array],
+    views: Views | Sequence[Array],
     normalize: str | None,
     columns: Sequence[tuple[Matrix, Matrix]] | None = None,
 ) -> list[Array]:
@@ -190,7 +190,7 @@ def scaled_arrays(
     ]
 
 
-def column_scales(views: Sequence[Array]) -> list[tuple[Matrix, Matrix]]:
+def column_scales(views: Views | Sequence[Array]) -> list[tuple[Matrix, Matrix]]:
     """Return the mean and standard deviation of the features of each view.
 
     The deviation of a constant feature is replaced by 1. Sparse views are not made dense.
@@ -212,7 +212,7 @@ def concatenated(arrays: Sequence[Array]) -> Array:
     return np.hstack(list(arrays))
 
 
-def _checked_floats(views: Sequence[Array]) -> list[Array]:
+def _checked_floats(views: Views | Sequence[Array]) -> list[Array]:
     """Return the views in double precision; raise if the squares of entries leave its range."""
     floats = [array.astype(np.float64, copy=False) for array in views]
     names = views.names if isinstance(views, Views) else [f"view{v}" for v in range(len(floats))]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
-from manyview._typing import Matrix
+from manyview._typing import ArrayLike, Matrix, Scaling
 from manyview.baselines.common import (
     Baseline,
     EmbeddingClusterer,
@@ -113,12 +113,12 @@ class CoRegSC(EmbeddingClusterer):
         self,
         n_clusters: int,
         *,
-        regularization: Any = 0.01,
-        form: str = "centroid",
+        regularization: float | ArrayLike = 0.01,
+        form: Literal["centroid", "pairwise"] = "centroid",
         max_iter: int = 10,
         tol: float = 0.0,
         n_init: int = 1,
-        normalize: str | None = None,
+        normalize: Scaling | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -133,14 +133,14 @@ class CoRegSC(EmbeddingClusterer):
         self.verbose = verbose
 
     def _fit(self, views: Views) -> Iterated[Any]:
-        strengths = strength_per_view("regularization", self.regularization, len(views))
+        strengths = strength_per_view("regularization", self.regularization, views.n_views)
         centroid = self.form == "centroid"
         if not centroid and np.ndim(self.regularization):
             raise ValueError(
                 f"regularization={self.regularization!r}; form='pairwise' expects one number"
             )
         n = views.n_samples
-        check_pairwise_memory(8 * (len(views) + 2) * n**2, method="CoRegSC", n_samples=n)
+        check_pairwise_memory(8 * (views.n_views + 2) * n**2, method="CoRegSC", n_samples=n)
         rng, label_rng = self._generators(self.random_state)
         arrays = scaled_arrays(views, self.normalize)
         affinities = [

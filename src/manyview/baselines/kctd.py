@@ -7,13 +7,13 @@ row per view, as in the objective ``sum_v |K_v - B diag(a_v) B'|^2``.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeAlias
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import scipy.optimize
 from sklearn.utils._param_validation import StrOptions
 
-from manyview._typing import Matrix
+from manyview._typing import Matrix, Scaling
 from manyview.baselines.common import AT_LEAST_ONE, Baseline, check_pairwise_memory, scaled_arrays
 from manyview.baselines.graphs import rbf_kernel
 from manyview.iterate import Iterated, iterate
@@ -128,11 +128,11 @@ class KCTD(Baseline):
         n_clusters: int,
         *,
         rank: int | None = None,
-        solver: str = "admm",
+        solver: Literal["admm", "lbfgs"] = "admm",
         max_iter: int = 200,
         tol: float = 1e-6,
         unit_columns: bool = False,
-        normalize: str | None = None,
+        normalize: Scaling | None = None,
         n_init: int = 1,
         random_state: Any = None,
         verbose: int = 0,
@@ -151,7 +151,7 @@ class KCTD(Baseline):
     def _fit(self, views: Views) -> Iterated[Any]:
         n = views.n_samples
         rank = self.n_clusters if self.rank is None else int(self.rank)
-        check_pairwise_memory(8 * (len(views) + 2) * n**2, method="KCTD", n_samples=n)
+        check_pairwise_memory(8 * (views.n_views + 2) * n**2, method="KCTD", n_samples=n)
         check_memory(
             32.0 * rank * rank,  # four Gram matrices at a time
             work=f"KCTD with rank={rank}",

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils._param_validation import StrOptions
 
-from manyview._typing import Floats
+from manyview._typing import ArrayLike, Floats, Scaling
 from manyview.baselines.common import AT_LEAST_ONE, Baseline, scaled_arrays, strength_per_view
 from manyview.iterate import Iterated, iterate
 from manyview.linalg.partition import Labels, cluster_rows, unit_rows, without_empty
@@ -130,15 +130,15 @@ class MultiNMF(Baseline):
         self,
         n_clusters: int,
         *,
-        regularization: Any = 0.01,
+        regularization: float | ArrayLike = 0.01,
         n_rounds: int = 10,
         n_inner: int = 30,
         n_passes: int = 1,
         n_restarts: int = 3,
-        negative: str = "raise",
-        labels: str = "kmeans",
+        negative: Literal["raise", "shift", "clip"] = "raise",
+        labels: Literal["kmeans", "unit", "argmax"] = "kmeans",
         n_init: int = 1,
-        normalize: str | None = None,
+        normalize: Scaling | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:
@@ -156,7 +156,7 @@ class MultiNMF(Baseline):
         self.verbose = verbose
 
     def _fit(self, views: Views) -> Iterated[Any]:
-        strengths = strength_per_view("regularization", self.regularization, len(views))
+        strengths = strength_per_view("regularization", self.regularization, views.n_views)
         rng = self._generator()
         arrays = scaled_arrays(views, self.normalize)
         shares = [

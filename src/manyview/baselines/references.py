@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.cluster import KMeans, MiniBatchKMeans
 
+from manyview._typing import Scaling
 from manyview.base import MultiViewClusterer
 from manyview.baselines.common import Baseline, concatenated, scaled_arrays
 from manyview.baselines.graphs import knn_graph, normalized_laplacian
@@ -31,7 +32,7 @@ class _Concatenated(MultiViewClusterer, ABC):
         self,
         n_clusters: int,
         *,
-        normalize: str | None = "rows",
+        normalize: Scaling | None = "rows",
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:

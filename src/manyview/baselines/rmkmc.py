@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from scipy.special import logsumexp
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.extmath import row_norms
 
-from manyview._typing import Floats
+from manyview._typing import Floats, Scaling
 from manyview.baselines.common import Baseline, column_moments, scaled_arrays
 from manyview.iterate import Iterated, iterate
 from manyview.linalg.partition import Labels, without_empty
@@ -116,10 +116,10 @@ class RMKMC(Baseline):
         n_clusters: int,
         *,
         exponent: float = 10**0.5,
-        init: str = "random",
+        init: Literal["random", "pp"] = "random",
         max_iter: int = 100,
         tol: float = 1e-6,
-        normalize: str | None = None,
+        normalize: Scaling | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:

@@ -10,14 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyview._typing import Matrix
+from manyview._typing import Matrix, Scaling
 from manyview.baselines.common import (
     AT_LEAST_ONE,
     Baseline,
@@ -153,11 +153,11 @@ class SCMV3DT(EmbeddingClusterer):
         *,
         sparsity: float = 0.1,
         low_rank: float = 0.1,
-        construction: str = "pca",
+        construction: Literal["pca", "pad", "block"] = "pca",
         n_components: int = 50,
         max_iter: int = 500,
         tol: float = 1e-3,
-        normalize: str | None = "rows",
+        normalize: Scaling | None = "rows",
         n_init: int = 1,
         random_state: Any = None,
         verbose: int = 0,
@@ -176,7 +176,7 @@ class SCMV3DT(EmbeddingClusterer):
 
     def _fit(self, views: Views) -> Iterated[Any]:
         n = views.n_samples
-        check_pairwise_memory(8.0 * _TENSORS * len(views) * n**2, method="SCMV3DT", n_samples=n)
+        check_pairwise_memory(8.0 * _TENSORS * views.n_views * n**2, method="SCMV3DT", n_samples=n)
         rng, label_rng = self._generators(self.random_state)
         arrays = scaled_arrays(views, self.normalize)
         arrays = [X for X in arrays if not has_equal_rows(X)] or arrays

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +14,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.metrics import pairwise_distances_argmin
 from sklearn.utils._param_validation import Interval, StrOptions
 
-from manyview._typing import Matrix
+from manyview._typing import Matrix, Scaling
 from manyview.baselines.common import (
     Baseline,
     EmbeddingClusterer,
@@ -138,9 +138,9 @@ class SEC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, EmbeddingClusterer)
         mu: float = 1.0,
         gamma: float = 1.0,
         n_neighbors: int = 10,
-        assign: str = "kmeans",
+        assign: Literal["kmeans", "rotation"] = "kmeans",
         n_init: int = 1,
-        normalize: str | None = None,
+        normalize: Scaling | None = None,
         random_state: Any = None,
         verbose: int = 0,
     ) -> None:

@@ -305,23 +305,26 @@ def fit(
     from manyview import MMC
     from manyview.cli.fit import fit_file
 
+    choices: Any = {
+        "penalty": penalty.value,
+        "indicator": indicator.value,
+        "init": init.value,
+        "normalize": _scaling(normalize),
+    }
     model = MMC(
         n_clusters,
         rank=rank,
         gamma=gamma,
-        penalty=penalty.value,
         order=order,
-        indicator=indicator.value,
-        init=init.value,
         n_init=n_init,
         max_iter=max_iter,
         tol=tol,
         patience=patience or None,
-        normalize=_scaling(normalize),
         random_state=seed,
         n_jobs=n_jobs,
         checkpoint=checkpoint,
         verbose=0 if quiet else 1,
+        **choices,
     )
     fit_file(
         data,

@@ -197,9 +197,9 @@ def facts(rows: Iterable[tuple[str, str]]) -> Table:
 
 def data_line(name: str, views: Views) -> str:
     """Return one line about a data set."""
-    plural = "s" if len(views) > 1 else ""
+    plural = "s" if views.n_views > 1 else ""
     names = ", ".join(views.names)
-    return f"{name}: {views.n_samples} samples in {len(views)} view{plural}: {names}"
+    return f"{name}: {views.n_samples} samples in {views.n_views} view{plural}: {names}"
 
 
 def objective_span(model: MMC) -> str:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +18,7 @@ from manyview.views.align import placed_rows
 from manyview.views.checks import check_compressed
 
 __all__ = [
+    "Classes",
     "Dataset",
     "Table",
     "as_strings",
@@ -31,12 +32,25 @@ __all__ = [
     "labels_of",
 ]
 
+Classes: TypeAlias = npt.NDArray[np.int64]
+"""One class per sample, numbered from 0."""
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as _TypeVarWithDefault
+
+    KnownClasses = _TypeVarWithDefault(
+        "KnownClasses", bound=Classes | None, default=Classes | None, covariant=True
+    )
+else:
+    KnownClasses = TypeVar("KnownClasses", covariant=True)
+
 
 @dataclass(frozen=True, eq=False)
-class Dataset:
+class Dataset(tuple[Views, KnownClasses], Generic[KnownClasses]):
     """Views and, if they are known, the classes of their samples.
 
-    Unpacks as ``views, y = dataset``.
+    Unpacks as ``views, y = dataset``. It is a tuple of the two, so that type checkers know the type
+    of either: ``Dataset[Classes]`` certainly has classes, ``Dataset`` may have none.
 
     Attributes
     ----------
@@ -61,17 +75,37 @@ class Dataset:
     """
 
     views: Views
-    y: npt.NDArray[np.int64] | None = None
+    y: KnownClasses = None  # type: ignore[assignment]
     class_names: npt.NDArray[np.str_] | None = None
     name: str = ""
     sample_ids: npt.NDArray[np.str_] | None = None
 
+    def __new__(
+        cls,
+        views: Views,
+        y: Any = None,
+        class_names: npt.NDArray[np.str_] | None = None,
+        name: str = "",
+        sample_ids: npt.NDArray[np.str_] | None = None,
+    ) -> Self:
+        """Create the tuple of views and classes; the other attributes are set by ``__init__``."""
+        return tuple.__new__(cls, (views, y))
+
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return self.views, self.y
+
+    def __eq__(self, other: object) -> bool:
+        return self is other  # arrays have no single answer
+
+    def __ne__(self, other: object) -> bool:
+        return self is not other
+
+    def __hash__(self) -> int:
+        return id(self)
+
     def __repr__(self) -> str:
         classes = "no classes" if self.y is None else f"{np.unique(self.y).size} classes"
         return f"Dataset({self.name!r}, {self.views!r}, {classes})"
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter((self.views, self.y))
 
 
 def assemble(
@@ -117,6 +151,7 @@ def assemble(
                 f"{views.n_samples} samples"
             )
         check_ids("the sample ids", sample_ids)
+        views = replace(views, sample_ids=sample_ids)
     if labels is None:
         return Dataset(views, name=name, sample_ids=sample_ids)
     y, classes = encode_labels(labels, views.n_samples, class_names)

@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from manyview._typing import Floats
-from manyview.datasets.dataset import Dataset
+from manyview.datasets.dataset import Classes, Dataset
 from manyview.views import as_views
 
 __all__ = ["load_digits_views"]
@@ -21,7 +21,7 @@ _ORIENTATIONS = 8
 FeaturesAndNames = tuple[Floats, list[str]]
 
 
-def load_digits_views(*, n_samples: int | None = None) -> Dataset:
+def load_digits_views(*, n_samples: int | None = None) -> Dataset[Classes]:
     """Load 1797 handwritten digits, images of 8 x 8 pixels, in four views.
 
     ``pixels`` (64)

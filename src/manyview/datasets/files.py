@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -39,7 +39,7 @@ def read_views(
     *,
     labels: str | None = None,
     id_column: str | None = None,
-    samples: str = "all",
+    samples: Literal["all", "common"] = "all",
 ) -> Dataset:
     """Read views, and the classes of their samples if the file has them.
 

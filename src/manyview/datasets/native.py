@@ -60,7 +60,7 @@ def write_native(path: Path, dataset: Dataset, *, compress: bool) -> None:
     """Write a native file; see :func:`manyview.datasets.write_views`."""
     views = dataset.views
     members: dict[str, Any] = {
-        "n_views": len(views),
+        "n_views": views.n_views,
         "view_names": np.asarray(views.names),
         "present": views.present,
         "y": dataset.y,

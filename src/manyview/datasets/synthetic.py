@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from sklearn.utils import check_random_state
 
 from manyview._typing import Floats
-from manyview.datasets.dataset import Dataset
+from manyview.datasets.dataset import Classes, Dataset
 from manyview.views import as_views
 
 __all__ = ["make_views"]
@@ -26,7 +26,7 @@ def make_views(
     n_clusters: int = 3,
     n_features: Sequence[int] = (20, 20),
     *,
-    structure: str = "clusters",
+    structure: Literal["clusters", "interaction"] = "clusters",
     separation: float = 5.0,
     noise: float = 1.0,
     n_noise_views: int = 0,
@@ -34,7 +34,7 @@ def make_views(
     density: float | None = None,
     weights: Sequence[float] | None = None,
     random_state: int | np.random.RandomState | None = None,
-) -> Dataset:
+) -> Dataset[Classes]:
     r"""Generate views with known clusters.
 
     With ``structure="clusters"`` every informative view has a centre for each cluster, and the

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from dataclasses import replace
 from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 from joblib import effective_n_jobs
 from sklearn.utils._param_validation import Interval, StrOptions
 
+from manyview._typing import NormalizeViews
 from manyview.base import MultiViewClusterer
 from manyview.engine import State, blas_threads, engine_for
 from manyview.graph.scaling import resolve_normalization
 from manyview.graph.settings import ALL_ORDERS, GraphOf, GraphSettings
 from manyview.graph.spectral import spectral_labels
-from manyview.views import Normalize
 
 __all__ = ["MultiViewSpectral"]
 
@@ -117,10 +117,10 @@ class MultiViewSpectral(MultiViewClusterer):
         self,
         n_clusters: int,
         *,
-        graph: str = "all",
+        graph: Literal["all", "product", "sum"] = "all",
         neighbourhood: float | None = None,
         landmarks: int | None = None,
-        normalize: Normalize = "auto",
+        normalize: NormalizeViews = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,

@@ -94,7 +94,7 @@ def _may_be_standardised(sample: Views, views: Views, v: int, settings: GraphSet
     if not rows.size or np.mean(rows == 0) >= settings.mostly_zeros:
         return False
     try:
-        check_scale(views, ["columns" if w == v else "rows" for w in range(len(views))])
+        check_scale(views, ["columns" if w == v else "rows" for w in range(views.n_views)])
     except ValueError:  # its variances leave the range of the precision
         return False
     return True

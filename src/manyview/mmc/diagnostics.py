@@ -24,7 +24,7 @@ def fit_warning(
     if interrupted:
         done = len(fitted.objective)
         return f"interrupted: the result is the best so far, after {done} iterations"
-    present = [None] * len(views) if views.present is None else views.present.T
+    present = [None] * views.n_views if views.present is None else views.present.T
     if fitted.is_constant and all(map(has_equal_rows, views.arrays, present)):
         return "all samples are identical, so the labels are arbitrary"
     if fitted.is_zero:

@@ -8,7 +8,7 @@ from functools import partial
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from manyview._typing import Matrix
+from manyview._typing import ArrayLike, Matrix, NormalizeViews
 from manyview.base import MultiViewClusterer
 from manyview.engine import Engine, State, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
@@ -214,15 +214,15 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         *,
         rank: int | None = None,
         gamma: float | None = None,
-        penalty: str = "l21",
+        penalty: Literal["l21", "frobenius"] = "l21",
         order: int | None = None,
-        indicator: str = "leave-one-out",
-        init: Any = "graph",
+        indicator: Literal["leave-one-out", "discrete", "orthogonal"] = "leave-one-out",
+        init: Literal["graph", "kmeans", "random"] | ArrayLike = "graph",
         n_init: int = 1,
         max_iter: int = 100,
         tol: float = 1e-3,
         patience: int | None = 3,
-        normalize: Normalize = "auto",
+        normalize: NormalizeViews = "auto",
         random_state: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
@@ -270,10 +270,12 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         by_view = resolve_normalization(
             self.normalize, checked, self.n_clusters, rng, self._graph_settings, self._n_threads
         )
-        rank = checked_rank(self.rank, self.n_clusters, len(checked), self.order)
-        init = self.init
-        if not isinstance(init, str):
-            init = Given.of(init, checked.n_samples, self.n_clusters)
+        rank = checked_rank(self.rank, self.n_clusters, checked.n_views, self.order)
+        init: str | Given = (
+            self.init
+            if isinstance(self.init, str)
+            else Given.of(self.init, checked.n_samples, self.n_clusters)
+        )
         start = LabelInitialisation(init, self.n_clusters, rank, self.order, self._graph_settings)
         engine = self._engine(checked, by_view)
         with engine.running():

@@ -73,7 +73,7 @@ def align_to(
     """
     if views.place != "numpy":
         raise TypeError(f"align_to needs NumPy or SciPy arrays; received views of {views.place}")
-    if not views.named and len(views) == len(names):
+    if not views.named and views.n_views == len(names):
         views = replace(views, names=tuple(names))
     elif not views.named or not set(views.names) & set(names):
         return check_same_views(  # raises

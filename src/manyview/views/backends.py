@@ -242,6 +242,8 @@ def as_tensor_view(name: str, tensor: Any) -> Any:
 
 def tensor_rows(tensor: Any, index: Any) -> Any:
     """Return some rows of a tensor, dense or in CSR layout."""
+    if isinstance(index, slice) and (index.step or 1) < 0:  # which torch does not have
+        index = np.arange(tensor.shape[0])[index].copy()
     if is_dense_tensor(tensor):
         return tensor[index]
     import torch

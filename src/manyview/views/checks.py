@@ -78,7 +78,8 @@ def check_rows(views: Views) -> None:
         if array.shape[0] != first:
             raise ValueError(
                 f"view {name!r} has {array.shape[0]} rows, view {views.names[0]!r} has {first}; "
-                "all views must have the same samples"
+                "all views must have the same samples. To split samples, as with train_test_split, "
+                "split as_views(...) of all views"
             )
     if first == 0:
         raise ValueError(f"view {views.names[0]!r} has no rows; expected at least one sample")
@@ -123,10 +124,11 @@ def check_same_views(
     Named views may come in any order; views without names are taken by position.
     """
     names = tuple(names)
-    if len(views) != len(names):
+    if views.n_views != len(names):
         raise ValueError(
-            f"received {len(views)} view(s) ({listed(views.names)}); expected the {len(names)} of "
-            f"fit ({listed(names)}). Mark missing views with as_views(..., present=...)"
+            f"received {views.n_views} view(s) ({listed(views.names)}); expected the "
+            f"{len(names)} of fit ({listed(names)}). Mark missing views with "
+            "as_views(..., present=...)"
         )
     if views.named and views.names != names:
         if set(views.names) != set(names):
@@ -194,7 +196,7 @@ def position(at: tuple[int, ...], features: npt.NDArray[np.str_] | None = None) 
 
 
 Normalize: TypeAlias = str | Sequence[str | None] | Mapping[str, str | None] | None
-"""Scaling of all views or of each: unit rows, standardised columns, or neither."""
+"""Scaling of all views or of each, not validated: unit rows, standardised columns, or neither."""
 
 
 def normalize_by_view(
@@ -212,7 +214,7 @@ def normalize_by_view(
     ['rows', 'columns']
     """
     if normalize is None or isinstance(normalize, str):
-        found = [normalize] * len(views)
+        found = [normalize] * views.n_views
     elif isinstance(normalize, Mapping):
         unknown = [name for name in normalize if name not in views.names]
         if unknown:
@@ -222,10 +224,10 @@ def normalize_by_view(
         found = [normalize.get(name, choices[0]) for name in views.names]
     else:
         found = list(normalize)
-        if len(found) != len(views):
+        if len(found) != views.n_views:
             raise ValueError(
                 f"normalize has {len(found)} entries; expected one for each of the "
-                f"{len(views)} views"
+                f"{views.n_views} views"
             )
     found = [str(of_view) if isinstance(of_view, str) else of_view for of_view in found]
     for name, of_view in zip(views.names, found, strict=True):
@@ -272,7 +274,7 @@ def size_within_range(views: Views, v: int) -> float:
 
 def _power_of_largest(views: Views, normalize: str | None) -> float:
     """Return the power of the largest representable number that entries may reach."""
-    return {"rows": 0.8, "columns": 0.4}.get(str(normalize), 0.4 / len(views))
+    return {"rows": 0.8, "columns": 0.4}.get(str(normalize), 0.4 / views.n_views)
 
 
 # Warnings
@@ -404,7 +406,7 @@ def warn_of_few_distinct(n_clusters: int, views: Views, *, chunk_bytes: int = _C
     while begin < views.n_samples and len(seen) < n_clusters:
         end = begin + min(most, max(begin, n_clusters))
         part = views.take(slice(begin, end))
-        present = [None] * len(views) if part.present is None else part.present.T
+        present = [None] * views.n_views if part.present is None else part.present.T
         keys = map(_row_keys, part.arrays, present)
         seen.update(map(hash, zip(*keys, strict=True)))
         begin = end

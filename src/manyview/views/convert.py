@@ -85,11 +85,12 @@ def as_views(
     >>> as_views([np.eye(3), np.ones((2, 4))])
     Traceback (most recent call last):
     ...
-    ValueError: view 'view1' has 2 rows, view 'view0' has 3; all views must have the same samples
+    ValueError: view 'view1' has 2 rows, view 'view0' has 3; all views must have the same samples...
     """
     gathered = views if isinstance(views, Views) else unchecked_views(views)
     if present is not None:
-        mask = present_in_order(present, gathered, first_index(views))
+        index = gathered.sample_ids  # the ids of a file are text, which would equal no number
+        mask = present_in_order(present, gathered, index if hasattr(index, "equals") else None)
         if gathered.present is not None:
             # views that are missing already stay missing
             both = (check_present(each, gathered) for each in (mask, gathered.present))
@@ -124,13 +125,18 @@ def unchecked_views(views: Any) -> Views:
     indexes = [(name, index) for name, item in items if (index := _index_of(item)) is not None]
     if modalities is None:
         check_indexes(indexes)
-        return Views(arrays, names, feature_names, named=named)
-    placed, present = _all_rows(names, arrays, [index for _, index in indexes], views.obs_names)
-    return Views(tuple(placed), names, feature_names, named=named, present=present)
+        # indexes of different lengths belong to views that are rejected later
+        ids = indexes[0][1] if indexes else None
+        return Views(arrays, names, feature_names, named=named, sample_ids=ids)
+    ids = views.obs_names
+    placed, present = _all_rows(names, arrays, [index for _, index in indexes], ids)
+    return Views(tuple(placed), names, feature_names, present, named, sample_ids=ids)
 
 
 def first_index(views: Any) -> Any:
     """Return the index of the first DataFrame or AnnData object among the views, or None."""
+    if isinstance(views, Views):
+        return views.sample_ids
     if _modalities(views) is not None:
         return views.obs_names
     items = views.values() if isinstance(views, Mapping) else views
@@ -173,6 +179,8 @@ def _read(
 
 def _named_items(views: Any) -> tuple[bool, list[tuple[str, Any]]]:
     """Return whether the caller named the views, and pairs of name and view."""
+    if isinstance(getattr(views, "views", None), Views):  # a Dataset
+        raise TypeError(f"received a {type(views).__name__}; expected its .views")
     if hasattr(views, "shape") or hasattr(views, "iloc"):
         raise TypeError(
             f"received a single {type(views).__name__} of shape {tuple(views.shape)}; "
@@ -186,9 +194,8 @@ def _named_items(views: Any) -> tuple[bool, list[tuple[str, Any]]]:
     elif isinstance(views, Sequence) and not isinstance(views, str | bytes):
         items = [(f"view{v}", item) for v, item in enumerate(views)]
     else:
-        hint = ": pass its .views" if hasattr(views, "views") else ""
         raise TypeError(
-            f"received {type(views).__name__}; expected a list, tuple or dict of 2-D views{hint}"
+            f"received {type(views).__name__}; expected a list, tuple or dict of 2-D views"
         )
     if not items:
         raise ValueError("received no views; expected at least one 2-D array")
@@ -208,6 +215,11 @@ def _holder(array: Array) -> str:
 def _as_array(name: str, item: Any) -> tuple[Array, npt.NDArray[np.str_] | None]:
     """Return a view as a 2-D array of real numbers, and the names of its features or None."""
     columns = None
+    if isinstance(item, Views):
+        raise TypeError(
+            f"view {name!r} is a Views object of {item.n_samples} samples; expected an array. Pass "
+            "a Views object by itself: fit(views), not fit([views])"
+        )
     _reject_lazy(name, item)
     if _is_annotated(item):
         columns, item = item.var_names, _annotated_matrix(name, item)
@@ -218,7 +230,7 @@ def _as_array(name: str, item: Any) -> tuple[Array, npt.NDArray[np.str_] | None]
     if array.ndim != 2:
         raise ValueError(
             f"view {name!r} has {array.ndim} dimension(s), shape {tuple(array.shape)}; "
-            "expected 2: samples as rows, features as columns"
+            "expected 2: samples as rows, features as columns, [X] for a single table X"
         )
     if dtype_of(array).kind not in "fiub":
         raise ValueError(f"view {name!r} holds {array.dtype}; expected real numbers")

@@ -33,7 +33,7 @@ def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]
         if not views.named:
             raise ValueError(
                 f"present has {shown}, and the views have no names; expected an array of shape "
-                f"(samples, views) = {(views.n_samples, len(views))}, or a dict of views"
+                f"(samples, views) = {(views.n_samples, views.n_views)}, or a dict of views"
             )
     if views.named and sorted(given) != sorted(views.names):
         raise ValueError(
@@ -85,7 +85,7 @@ def _as_array(what: str, values: Any, shape: str) -> npt.NDArray[Any]:
 def check_present(present: npt.ArrayLike, views: Views) -> npt.NDArray[np.bool_] | None:
     """Return `present` as a boolean array, or None if every sample has every view."""
     mask = np.asarray(present)
-    expected = (views.n_samples, len(views))
+    expected = (views.n_samples, views.n_views)
     if mask.shape != expected:
         raise ValueError(f"present has shape {mask.shape}; expected (samples, views) = {expected}")
     # objects come, for example, from a DataFrame with missing values
