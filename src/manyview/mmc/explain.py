@@ -480,7 +480,7 @@ def strongest(
 
 
 class _Best:
-    """The absolutely largest weights so far, with the number of their views and rows of features."""
+    """The largest weights so far, each with the number of its views and the rows of features."""
 
     def __init__(self, top: int, order: int) -> None:
         self.top = top
@@ -493,7 +493,7 @@ class _Best:
         return abs(float(self.weights[-1])) if self.weights.size == self.top else 0.0
 
     def offer(self, weights: Matrix, before: Indexes) -> None:
-        """Keep the absolutely largest weights of a matrix; `before` has all places but the last."""
+        """Keep the largest of a matrix of weights; `before` has all places but the last."""
         flat = weights.ravel()
         size = np.abs(flat)
         large = np.flatnonzero(size > self.floor)

@@ -24,8 +24,8 @@ __all__ = ["read_model", "write_model"]
 _FORM = Form("manyview.MMC model", version=1, what="model")
 _NOT_IN_HEADER = {"init", "checkpoint"}  # may be an array; a path of this machine
 
-# Arrays of a file with N samples, K clusters, R columns, I iterations and C pairs of features. Counts
-# and arrays with d features, or D features including the bias, are numbered by view.
+# Arrays of a file with N samples, K clusters, R columns, I iterations and C pairs. Those with d
+# features, D features including the bias, or counts are numbered by view.
 _SHAPES = {
     "labels": "N",
     "indicator": "NK",
@@ -289,8 +289,11 @@ def _check_consistent(model: MMC, arrays: Arrays) -> None:
             raise ValueError(f"{name} has type {array.dtype} or values that are not finite")
     if not 0 <= model.labels_.min(initial=0) <= model.labels_.max(initial=0) < n_clusters:
         raise ValueError(f"labels are not all from 0 to {n_clusters - 1}")
-    for at in (0, 2):
-        views, features = pairs[:, at], pairs[:, at + 1]
-        widths = np.array(model.n_features_in_)[np.clip(views, 0, len(names) - 1)]
-        if not ((views >= 0) & (views < len(names)) & (features >= 0) & (features < widths)).all():
-            raise ValueError("pairs name features that the views do not have")
+    _check_pairs(pairs, np.array(model.n_features_in_))
+
+
+def _check_pairs(pairs: npt.NDArray[Any], widths: npt.NDArray[Any]) -> None:
+    views, features = pairs[:, ::2], pairs[:, 1::2]
+    known = (views >= 0) & (views < len(widths)) & (features >= 0)
+    if not (known & (features < widths[np.where(known, views, 0)])).all():
+        raise ValueError("pairs name features that the views do not have")
