@@ -402,6 +402,15 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         >>> views, y = make_views(n_samples=150, n_clusters=3, random_state=0)
         >>> model = MMC(n_clusters=3, random_state=0).fit(views)
         >>> model.explain(1, top=2)
+        cluster 0
+          informative1 'informative19' high (2.3 against 0.1); weight 0.0314
+          informative0 'informative10' high (1.3 against -1.2); weight 0.029
+        cluster 1
+          informative0 'informative10' low (-1.5 against 0.2); weight -0.0271
+          informative1 'informative13' high (1.1 against -1.2); weight 0.0262
+        cluster 2
+          informative1 'informative6' low (-2.5 against 0.2); weight -0.0271
+          informative1 'informative13' low (-2 against 0.4); weight -0.0217
         """
         check_is_fitted(self, "labels_")
         return combinations_of(self._predictor, self, self._statistics, order, top, views)
@@ -439,8 +448,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         --------
         >>> from manyview import MMC
         >>> from manyview.datasets import make_views
-        >>> views, y = make_views(n_samples=150, n_clusters=3, random_state=0)
-        >>> MMC(n_clusters=3, random_state=0).fit(views).profile(top=1)
+        >>> views, y = make_views(n_samples=150, n_clusters=3, n_features=[20], random_state=0)
+        >>> MMC(n_clusters=3, random_state=0).fit(views).profile(top=2)
+        cluster 0: 50 samples (33.3%)
+          informative0 'informative2' high (1.5 against -0.3); explains 40%
+          informative0 'informative13' high (1.2 against -0.5); explains 38%
+        cluster 1: 48 samples (32.0%)
+          informative0 'informative10' high (1.4 against -1.2); explains 66%
+          informative0 'informative5' high (0.6 against -1.3); explains 43%
+        cluster 2: 52 samples (34.7%)
+          informative0 'informative9' high (1.1 against -1.1); explains 47%
+          informative0 'informative2' low (-1 against 0.9); explains 43%
         """
         check_is_fitted(self, "labels_")
         return profile_of(self._predictor, self, self._statistics, top)

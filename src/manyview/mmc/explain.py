@@ -114,17 +114,22 @@ _PRODUCTS = {"high": "high together or low together", "low": "one high where the
 def _numbers(one: float, other: float) -> tuple[str, str]:
     """Return two numbers with as many decimals as show their difference.
 
-    >>> _numbers(91.2, 168.9), _numbers(1.02, 4.98), _numbers(100.1, 100.4)
-    (('91', '169'), ('1', '5'), ('100.1', '100.4'))
+    >>> _numbers(91.2, 168.9), _numbers(1.02, 4.98), _numbers(100.1, 100.43)
+    (('91', '169'), ('1', '5'), ('100.1', '100.43'))
     """
     difference = abs(one - other)
     decimals = ceil(1 - log10(difference)) if difference > 0 else 0
     if not -12 <= decimals <= 5:
         return f"{one:.3g}", f"{other:.3g}"
-    decimals = max(decimals, 0)
-    shown = (f"{number:.{decimals}f}" for number in (one, other))
-    first, second = (n.rstrip("0").rstrip(".") if decimals else n for n in shown)
+    first, second = (_rounded(number, max(decimals, 0)) for number in (one, other))
     return first, second
+
+
+def _rounded(number: float, decimals: int) -> str:
+    shown = f"{number:.{decimals}f}"
+    if decimals:
+        shown = shown.rstrip("0").rstrip(".")
+    return "0" if shown == "-0" else shown
 
 
 class Combinations(list[Combination]):

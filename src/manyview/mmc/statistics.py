@@ -11,8 +11,17 @@ import numpy.typing as npt
 
 from manyview._typing import Floats, Matrix
 from manyview.engine import Block, Engine, State, Sums
-from manyview.engine.arrays import Array, as_dtype, is_sparse, namespace, placed_like, to_numpy
+from manyview.engine.arrays import (
+    Array,
+    as_dtype,
+    in_memory,
+    is_sparse,
+    namespace,
+    placed_like,
+    to_numpy,
+)
 from manyview.engine.base import column_squares
+from manyview.engine.block import add_sums
 
 __all__ = ["Difference", "Places", "Statistics"]
 
@@ -22,6 +31,7 @@ _LEAST_EFFECT = 0.2  # in standard deviations; less is usually called no effect
 _FEATURE_SQUARE = 9.0  # a feature differs from three standard errors on
 _PRODUCT_SQUARE = 16.0  # products are many, so four
 _LEAST_GAIN = 0.01  # part of the variance of membership
+_PIECE_BYTES = (1 << 18, 1 << 26)  # of a product of columns, in a cache or on a GPU
 _CONSTANT = 1e-7  # a smaller deviation, as part of the mean, is lost in the sum of squares
 
 
@@ -254,7 +264,21 @@ def _pairs_kernel(
         here = members[:, 0] * 0.0 + 1.0 if missing is None else as_dtype(~missing, np.float64)
         present.append(here)
     values, here = xp.concat(parts, axis=1), xp.stack(present, axis=1)
-    both = xp.take(here, views_of_ends[0], axis=1) * xp.take(here, views_of_ends[1], axis=1)
+    n = members.shape[0]
+    step = max(_PIECE_BYTES[not in_memory(members)] // (8 * ends[0].shape[0]), 1)
+    slices = (slice(begin, begin + step) for begin in range(0, max(n, 1), step))
+    return add_sums(
+        _pair_sums(members[rows, :], values[rows, :], here[rows, :], ends, views_of_ends)
+        for rows in slices
+    )
+
+
+def _pair_sums(
+    members: Array, values: Array, present: Array, ends: list[Array], views_of_ends: list[Array]
+) -> Sums:
+    xp = namespace(members)
+    one, other = (xp.take(present, end, axis=1) for end in views_of_ends)
+    both = one * other
     a, b = (xp.take(values, end, axis=1) * both for end in ends)
     product = a * b
     by_cluster = xp.stack([members.T @ part for part in (both, a, b, product)])
