@@ -274,6 +274,11 @@ class TestDamage:
             ("view_predictor0", lambda part: part * np.nan, "not finite"),
             ("cosine_weights", lambda part: part[1:], "cosine_weights has shape"),
             ("objective", lambda part: part[None], "objective has shape"),
+            ("cluster_mean0", lambda part: part[:, 1:], "cluster_mean0 has shape"),
+            ("deviation1", lambda part: part * np.inf, "not finite"),
+            ("gains", lambda part: part[1:], "gains has shape"),
+            ("pairs", lambda part: part + 1, "pairs"),
+            ("pairs", lambda part: part - 1, "pairs"),
         ],
     )
     def test_parts_that_do_not_belong_together(self, path, parts, name, change, expected):
@@ -281,7 +286,7 @@ class TestDamage:
         with pytest.raises(ValueError, match=rf"some\.model.*{expected}"):
             read_model(path)
 
-    @pytest.mark.parametrize("name", ["labels", "view_predictor1"])
+    @pytest.mark.parametrize("name", ["labels", "view_predictor1", "cluster_mean1", "pairs"])
     def test_parts_that_are_missing(self, path, parts, name):
         del parts[name]
         self.write(path, parts)
