@@ -361,6 +361,22 @@ def test_products_that_add_nothing_are_not_in_the_profile(blood):
     assert all(len(entry.features) == 1 for entry in blood[0].profile())
 
 
+@pytest.mark.parametrize("rule", [np.logical_and, np.logical_or])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_profile_says_whether_one_of_two_features_is_enough(rule, sign):
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, 400)) < 0.5
+    labels = rule(a, b).astype(int)
+    views = [5.0 * X[:, None] + rng.normal(0.0, 0.3, (400, 1)) for X in (a, sign * b)]
+    model = MMC(2, init=labels, indicator="discrete", normalize="columns", random_state=0)
+    model.fit(views)
+    np.testing.assert_array_equal(model.labels_, labels)
+    lines = [line for line in repr(model.profile()).split("\n") if "adds" in line]
+    ends = ["either is enough", "both together"]  # of the samples without, and with both
+    for line, end in zip(lines, ends if rule is np.logical_and else ends[::-1], strict=True):
+        assert line.endswith(end)
+
+
 def test_what_explains_most_comes_first_in_a_profile(plain):
     profile = plain.profile(top=4)
     for cluster in range(3):

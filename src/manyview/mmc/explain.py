@@ -236,8 +236,15 @@ class Profile(Combinations):
         return f"cluster {cluster}: {size} sample{plural} ({size / sum(self.sizes):.1%})"
 
     def _value(self, entry: Combination) -> str:
-        verb = "explains" if len(entry.features) == 1 else "adds"
-        return f"{verb} {entry.explains or 0.0:.0%}"
+        part = f"{entry.explains or 0.0:.0%}"
+        if len(entry.features) == 1:
+            return f"explains {part}"
+        if not all(entry.directions):
+            return f"adds {part}"
+        same = entry.directions[0] == entry.directions[1]
+        # the product of the deviations in these directions
+        both = same == (entry.product == "high")
+        return f"adds {part}, {'both together' if both else 'either is enough'}"
 
 
 class _Describer:
