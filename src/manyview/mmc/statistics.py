@@ -177,7 +177,7 @@ class Statistics:
             _pairs_kernel,
             len(self.sizes),
             used,
-            [columns[v] for v in used],
+            [columns[v].tolist() for v in used],  # as numbers they stay on the host
             [scales[v] for v in used],
             ends,
             [np.searchsorted(used, view) for view in views],
@@ -246,7 +246,7 @@ def _pairs_kernel(
     block: Block,
     n_clusters: int,
     views: list[int],
-    columns: list[npt.NDArray[np.intp]],
+    columns: list[list[int]],
     scales: list[tuple[Array, Array]],
     ends: list[Array],
     views_of_ends: list[Array],
@@ -257,7 +257,7 @@ def _pairs_kernel(
     parts, present = [], []
     for v, some, (centre, width) in zip(views, columns, scales, strict=True):
         view = block.views[v]
-        few = view.restrict(to_numpy(some)).x
+        few = view.restrict(np.array(some, dtype=np.intp)).x
         dense = few.toarray() if is_sparse(few) else few
         parts.append((as_dtype(dense, np.float64) - centre) * width)
         missing = view.missing
@@ -266,7 +266,7 @@ def _pairs_kernel(
     values, here = xp.concat(parts, axis=1), xp.stack(present, axis=1)
     n = members.shape[0]
     step = max(_PIECE_BYTES[not in_memory(members)] // (8 * ends[0].shape[0]), 1)
-    slices = (slice(begin, begin + step) for begin in range(0, max(n, 1), step))
+    slices = (slice(begin, min(begin + step, n)) for begin in range(0, max(n, 1), step))
     return add_sums(
         _pair_sums(members[rows, :], values[rows, :], here[rows, :], ends, views_of_ends)
         for rows in slices
