@@ -151,24 +151,32 @@ def test_features_of_each_cluster_are_written(data: Path, out: Path, tmp_path: P
     result = run_fit(data, out, "--explain", features)
     assert re.search(rf"features +.*{features.name}", plain(result.stdout))
     columns, *rows = csv.reader(io.StringIO(features.read_text()))
-    assert columns == ["cluster", "weight", "view_1", "feature_1", "view_2", "feature_2"]
+    cells = ["view", "feature", "direction", "mean", "others"]
+    numbered = [f"{name}_{at}" for at in (1, 2) for name in cells]
+    assert columns == ["cluster", "weight", "product", "explains", *numbered]
     views = load_digits_views(n_samples=N_SAMPLES).views
     model = MMC(N_CLUSTERS, random_state=0).fit(views)
     expected = [
-        (entry.cluster, [name for pair in entry.features for name in pair])
+        (
+            entry.cluster,
+            [(*pair, d) for pair, d in zip(entry.features, entry.directions, strict=True)],
+        )
         for cluster in range(N_CLUSTERS)
         for order in (1, 2)
         for entry in model.explain(order)
         if entry.cluster == cluster
     ]
-    assert [(int(row[0]), [part for part in row[2:] if part]) for row in rows] == expected
+    written = [(int(row[0]), [tuple(row[at : at + 3]) for at in (4, 9) if row[at]]) for row in rows]
+    assert written == expected
 
 
 def test_one_view_has_no_second_column_of_features(tmp_path: Path, out: Path) -> None:
     made, _ = make_views(60, 3, (5,), random_state=0)
     write_views(tmp_path / "one.npz", made)
     result = run_fit(tmp_path / "one.npz", out, "--explain", "-", k=3)
-    assert result.stdout.splitlines()[0] == "cluster,weight,view_1,feature_1"
+    assert result.stdout.splitlines()[0] == (
+        "cluster,weight,product,explains,view_1,feature_1,direction_1,mean_1,others_1"
+    )
 
 
 @pytest.mark.parametrize(
@@ -211,8 +219,8 @@ def test_names_with_special_characters_survive_the_csv_file(tmp_path: Path, out:
     assert run_fit(tmp_path / "odd.npz", out, "--explain", features, k=3).exit_code == 0
     with features.open(newline="", encoding="utf-8") as file:
         columns, *rows = csv.reader(file)
-    assert {len(row) for row in rows} == {len(columns)} == {6}
-    assert {row[3] for row in rows} == {*odd[:3], "half ?"}
+    assert {len(row) for row in rows} == {len(columns)} == {14}
+    assert {row[5] for row in rows} == {*odd[:3], "half ?"}
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,10 @@ ITERATIONS = {"init": "random", "indicator": "discrete", "normalize": "rows"}
 
 
 def test_what_passes_through_the_driver_does_not_grow_with_the_samples(monkeypatch):
-    few, many = (bytes_fetched(n, 4, monkeypatch, **ITERATIONS) for n in (400, 4000))
+    with pytest.MonkeyPatch.context() as patch:
+        # the number of pairs depends on the weights
+        patch.setattr("manyview.mmc.estimator.likely_pairs", lambda _: [((0, 0), (1, 0))])
+        few, many = (bytes_fetched(n, 4, monkeypatch, **ITERATIONS) for n in (400, 4000))
     assert max(map(max, filter(None, few))) == max(map(max, filter(None, many)))
     assert max(map(max, filter(None, many))) <= 8 * (20 * 20 + 20 * 3 + 9 * 20 + 200)
 

@@ -130,6 +130,20 @@ class TestAgreement:
         options = {"normalize": normalize, "max_iter": 5, "tol": 0.0}
         assert_same(fitted(brought(views, place), **options), fitted(views, **options))
 
+    @pytest.mark.parametrize("sparse", [False, True])
+    @pytest.mark.parametrize("missing", [False, True])
+    def test_of_profiles(self, place, sparse, missing):
+        views, _ = made(sparse=(sparse, False), separation=3.0)
+        present = np.arange(150)[:, None] % 7 != np.array([1, 3]) if missing else None
+        found = fitted(as_views(brought(views, place), present=present)).profile()
+        expected = fitted(as_views(views, present=present)).profile()
+        assert [entry.places for entry in found] == [entry.places for entry in expected]
+        for ours, theirs in zip(found, expected, strict=True):
+            assert ours.directions == theirs.directions
+            assert ours.explains == pytest.approx(theirs.explains)
+            for one, other in zip(ours.differences, theirs.differences, strict=True):
+                assert one[1:] == pytest.approx(other[1:])
+
     def test_in_single_precision(self, place):
         views, truth = made(dtype=np.float32)
         found = fitted(brought(views, place))

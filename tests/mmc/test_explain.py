@@ -1,3 +1,5 @@
+import pickle
+import sys
 from copy import copy
 from itertools import combinations, product
 from types import SimpleNamespace
@@ -12,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from manyview import MMC
 from manyview.datasets import make_views
 from manyview.engine import Scaling
-from manyview.mmc.explain import combinations_of, strongest
+from manyview.mmc.explain import Combination, combinations_of, strongest
 from manyview.mmc.objective import Factors
 from manyview.mmc.prediction import CentreReadout, Predictor
 
@@ -43,7 +45,7 @@ def made(seed, widths, rank=3):
 
 
 def by_hand(factors, weights, order):
-    """Return all combinations with a weight above zero, largest first."""
+    """Return all combinations with a weight, the largest first."""
     found = []
     for chosen in combinations(range(len(factors)), order):
         for places in product(*(range(len(factors[view]) - 1) for view in chosen)):
@@ -51,9 +53,9 @@ def by_hand(factors, weights, order):
             for view, place in zip(chosen, places, strict=True):
                 rows[view] = factors[view][place]
             weight = np.prod([weights, *rows], axis=0).sum()
-            if weight > 0:
+            if weight:
                 found.append((weight, tuple(zip(chosen, places, strict=True))))
-    return sorted(found, reverse=True)
+    return sorted(found, key=lambda entry: -abs(entry[0]))
 
 
 def found_in(factors, weights, order, top, **options):
@@ -123,7 +125,7 @@ def test_an_orthogonal_indicator_is_explained_by_its_centres():
     readout = CentreReadout(to_indicator, centres)
     predictor = Predictor(Factors(tuple(factors), clusters), readout, [], None, scalings, False)
     names = SimpleNamespace(view_names_=["a", "b"], feature_names_in_=[None, None])
-    found = combinations_of(predictor, names, 2, 3, None)
+    found = combinations_of(predictor, names, None, 2, 3, None)
     assert {entry.cluster for entry in found} == {0, 1, 2}
     for k in range(3):
         # a prediction p, mapped to where the centres are, has the product p T centre_k' with one
@@ -136,8 +138,17 @@ def test_an_orthogonal_indicator_is_explained_by_its_centres():
 def test_products_characterise_clusters_that_show_in_products_only():
     views, _ = make_views(600, 2, (6, 6), structure="interaction", random_state=0)
     model = MMC(2, random_state=0).fit(views)
-    alone, together = ([c.weight for c in model.explain(order, top=1)] or [0.0] for order in (1, 2))
-    assert min(together) > 2 * max(alone)
+    assert model.explain(1) == []
+    found = model.explain(top=5)
+    assert len(found) == 10
+    for entry in found:
+        assert entry.directions == ("", "")
+        assert entry.product == ("high" if entry.weight > 0 else "low")
+        assert entry.explains > 0.05
+    profile = model.profile()
+    for cluster in (0, 1):
+        own = [entry for entry in profile if entry.cluster == cluster]
+        assert len(own[0].features) == 2
 
 
 def test_features_that_are_high_in_a_cluster_characterise_it():
@@ -162,7 +173,7 @@ def test_combinations_come_by_cluster_and_largest_first(plain):
     assert {c.cluster for c in found} == {0, 1, 2}
     for cluster in range(3):
         weights = [c.weight for c in found if c.cluster == cluster]
-        assert weights == sorted(weights, reverse=True)
+        assert weights == sorted(weights, key=abs, reverse=True)
         assert 0 < len(weights) <= 4
 
 
@@ -261,3 +272,154 @@ def test_invalid_arguments_are_rejected(two_views, options, kind, message):
 def test_a_model_has_to_be_fitted():
     with pytest.raises(NotFittedError):
         MMC(3).explain()
+
+
+@pytest.fixture(scope="module", params=["rows", "columns"])
+def blood(request):
+    """Two clusters, one with low values in both views, among features of noise."""
+    rng = np.random.default_rng(0)
+    group = np.repeat([0, 1], 100)
+    lipids = rng.normal(50.0, 5.0, (200, 3))
+    lipids[:, 0] = rng.normal(np.where(group, 169.0, 91.0), 12.0)
+    inflammation = rng.normal(50.0, 5.0, (200, 3))
+    inflammation[:, 0] = rng.normal(np.where(group, 5.0, 1.0), 0.5)
+    views = {
+        "lipids": pd.DataFrame(lipids, columns=["ldl", "noise a", "noise b"]),
+        "blood": pd.DataFrame(inflammation, columns=["crp", "noise c", "noise d"]),
+    }
+    model = MMC(2, normalize=request.param, random_state=0).fit(views)
+    low = int(model.labels_[0])
+    assert (model.labels_ == np.where(group, 1 - low, low)).all()
+    return model, views, low
+
+
+@pytest.mark.parametrize("order", [1, 2, None])
+def test_directions_tell_low_values_from_high_ones(blood, order):
+    model, views, low = blood
+    found = model.explain(order)
+    for cluster in (0, 1):
+        entries = [entry for entry in found if entry.cluster == cluster]
+        names = {name for entry in entries for _, name in entry.features}
+        assert names == {"ldl", "crp"}
+        members = model.labels_ == cluster
+        for entry in entries:
+            assert set(entry.directions) == {"low" if cluster == low else "high"}
+            for (view, name), difference in zip(entry.features, entry.differences, strict=True):
+                column = views[view][name]
+                expected = (column[members].mean(), column[~members].mean(), column.mean())
+                np.testing.assert_allclose(difference[1:4], expected)
+                effect = (expected[0] - expected[1]) / column.std(ddof=0)
+                assert difference.effect == pytest.approx(effect)
+
+
+def test_explanations_print_in_the_units_of_the_views(blood):
+    model, views, low = blood
+    mean = views["lipids"]["ldl"].groupby(model.labels_).mean()
+    part = repr(model.explain(1)).split(f"cluster {low}")[1].split("cluster")[0]
+    assert f"lipids 'ldl' low ({mean[low]:.0f} against {mean[1 - low]:.0f}); weight" in part
+    assert "blood 'crp' low (1 against 5); weight" in part
+    text = repr(model.profile())
+    assert f"cluster {low}: 100 samples (50.0%)" in text
+    assert "blood 'crp' low (1 against 5); explains 9" in text
+
+
+def test_names_are_escaped_in_html():
+    rng = np.random.default_rng(0)
+    names = ["<script>", "a & b"]
+    view = pd.DataFrame(rng.normal(np.repeat([0.0, 9.0], 30)[:, None], 1.0, (60, 2)), columns=names)
+    model = MMC(2, random_state=0).fit({"<i>": view})
+    for found in (model.explain(), model.profile()):
+        html = found._repr_html_()
+        assert "<script>" not in html
+        assert "<i>" not in html
+        assert "&lt;i&gt;" in html
+        assert "&lt;script&gt;" in html
+        assert "a &amp; b" in html
+
+
+def test_frames_have_a_row_for_each_combination(blood):
+    model, _, low = blood
+    found = model.explain(2)
+    frame = found.to_frame()
+    assert len(frame) == len(found)
+    assert frame.weight.tolist() == [entry.weight for entry in found]
+    assert frame.direction_2.tolist() == [entry.directions[1] for entry in found]
+    profile = model.profile(top=1).to_frame()
+    assert profile["size"].tolist() == [100] * len(profile)
+    assert (profile.share == 0.5).all()
+    assert set(profile[profile.cluster == low].direction_1) == {"low"}
+    assert model.explain(1, top=1, views="blood").to_frame().feature_1.tolist() == ["crp"] * 2
+
+
+def test_frames_need_pandas(blood, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match="to_frame needs pandas"):
+        blood[0].explain().to_frame()
+
+
+def test_products_that_add_nothing_are_not_in_the_profile(blood):
+    assert all(len(entry.features) == 1 for entry in blood[0].profile())
+
+
+@pytest.mark.parametrize("rule", [np.logical_and, np.logical_or])
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_a_profile_says_whether_one_of_two_features_is_enough(rule, sign):
+    rng = np.random.default_rng(0)
+    a, b = rng.random((2, 400)) < 0.5
+    labels = rule(a, b).astype(int)
+    views = [5.0 * X[:, None] + rng.normal(0.0, 0.3, (400, 1)) for X in (a, sign * b)]
+    model = MMC(2, init=labels, indicator="discrete", normalize="columns", random_state=0)
+    model.fit(views)
+    np.testing.assert_array_equal(model.labels_, labels)
+    lines = [line for line in repr(model.profile()).split("\n") if "adds" in line]
+    ends = ["either is enough", "both together"]  # of the samples without, and with both
+    for line, end in zip(lines, ends if rule is np.logical_and else ends[::-1], strict=True):
+        assert line.endswith(end)
+
+
+def test_what_explains_most_comes_first_in_a_profile(plain):
+    profile = plain.profile(top=4)
+    for cluster in range(3):
+        explained = [entry.explains for entry in profile if entry.cluster == cluster]
+        assert explained == sorted(explained, reverse=True)
+        alone = [e for e in profile if e.cluster == cluster and len(e.features) == 1]
+        assert 0 < len(alone) <= 4
+    assert profile.sizes == np.bincount(plain.labels_).tolist()
+    assert pickle.loads(pickle.dumps(profile)).sizes == profile.sizes
+
+
+def test_weights_of_a_profile_are_those_of_explain(plain):
+    known = {(e.cluster, e.places): e.weight for n in (1, 2) for e in plain.explain(n, top=30)}
+    shared = [e for e in plain.profile() if (e.cluster, e.places) in known]
+    assert shared
+    for entry in shared:
+        assert entry.weight == pytest.approx(known[entry.cluster, entry.places])
+
+
+def test_a_profile_of_a_zero_model_describes_the_labels():
+    views, _ = make_views(90, 3, (5, 4), random_state=0)
+    with pytest.warns(ConvergenceWarning, match="gamma"):
+        model = MMC(3, gamma=1e6, random_state=0).fit(list(views))
+    profile = model.profile()
+    assert sum(profile.sizes) == 90
+    assert all(entry.weight == 0.0 for entry in profile)
+    assert repr(model.explain()) == "no combinations"
+
+
+def test_a_cluster_without_differences_says_so():
+    profile = MMC(1, random_state=0).fit([np.random.default_rng(0).random((30, 3))]).profile()
+    assert repr(profile) == "cluster 0: 30 samples (100.0%)\n  no feature distinguishes it"
+    assert "no feature" in profile._repr_html_()
+
+
+def test_top_of_a_profile_is_checked(plain):
+    with pytest.raises(ValueError, match="top=0"):
+        plain.profile(top=0)
+    with pytest.raises(NotFittedError):
+        MMC(3).profile()
+
+
+def test_fields_without_values_have_defaults():
+    entry = Combination(0, 0.5, (("a", "b"),), ((0, 0),))
+    assert entry.directions == ()
+    assert str(entry) == "cluster 0: a 'b'; weight 0.5"

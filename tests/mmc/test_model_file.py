@@ -45,6 +45,7 @@ def assert_the_same(found, model, views):
     np.testing.assert_array_equal(found.predict(views), model.predict(views))
     np.testing.assert_array_equal(found.transform(views), model.transform(views))
     assert found.explain(top=3) == model.explain(top=3)
+    assert found.profile() == model.profile()
     assert set(vars(found)) == set(vars(model))  # nothing that fit records is forgotten
 
 
@@ -105,12 +106,22 @@ def test_a_file_without_weights_of_cosines_predicts_the_largest_entry(path):
     with np.load(path) as archive:
         parts = dict(archive)
     del parts["cosine_weights"]
+    # and no statistics either
+    statistics = ("sizes", "count", "cluster_mean", "deviation", "pairs", "gains")
+    parts = {name: X for name, X in parts.items() if name.rstrip("01") not in statistics}
     header = json.loads(parts.pop("header").tobytes()) | {"arrays": sorted(parts)}
     parts["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
     with path.open("wb") as file:
         np.savez(file, **parts)
     old = read_model(path)
     np.testing.assert_array_equal(old.predict(views), old.transform(views).argmax(axis=1))
+    found = old.explain(top=3)
+    assert {entry.cluster for entry in found} == {0, 1, 2}
+    assert all(entry.directions == () for entry in found)
+    assert "weight" in repr(found)
+    assert len(found.to_frame()) == len(found)
+    with pytest.raises(ValueError, match="earlier version"):
+        old.profile()
 
 
 def test_a_fit_of_tensors_is_read_without_them(views, path):
@@ -263,6 +274,11 @@ class TestDamage:
             ("view_predictor0", lambda part: part * np.nan, "not finite"),
             ("cosine_weights", lambda part: part[1:], "cosine_weights has shape"),
             ("objective", lambda part: part[None], "objective has shape"),
+            ("cluster_mean0", lambda part: part[:, 1:], "cluster_mean0 has shape"),
+            ("deviation1", lambda part: part * np.inf, "not finite"),
+            ("gains", lambda part: part[1:], "gains has shape"),
+            ("pairs", lambda part: part + 1, "pairs"),
+            ("pairs", lambda part: part - 1, "pairs"),
         ],
     )
     def test_parts_that_do_not_belong_together(self, path, parts, name, change, expected):
@@ -270,7 +286,7 @@ class TestDamage:
         with pytest.raises(ValueError, match=rf"some\.model.*{expected}"):
             read_model(path)
 
-    @pytest.mark.parametrize("name", ["labels", "view_predictor1"])
+    @pytest.mark.parametrize("name", ["labels", "view_predictor1", "cluster_mean1", "pairs"])
     def test_parts_that_are_missing(self, path, parts, name):
         del parts[name]
         self.write(path, parts)

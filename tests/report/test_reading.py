@@ -147,8 +147,8 @@ def test_clusters_are_reported_by_features_of_each_view_and_by_pairs(plain):
     for cluster, told in enumerate(found):
         for view, names in enumerate(told.single):
             alone = [c for c in model.explain(1, views=view, top=2) if c.cluster == cluster]
-            assert names == [c.features[0][1] for c in alone]
-        pairs = [c.features for c in model.explain(2, top=4) if c.cluster == cluster]
+            assert names == [c.short_text for c in alone]
+        pairs = [c.text for c in model.explain(2, top=4) if c.cluster == cluster]
         assert told.products == pairs
         assert told.products
 

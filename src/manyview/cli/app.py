@@ -214,8 +214,8 @@ def fit(
     explain: Annotated[
         Path | None,
         _option(
-            "CSV file of the features and pairs of features that characterise each cluster; - is "
-            "standard output.",
+            "CSV file of the features and pairs of features that characterise each cluster by high "
+            "or low values; - is standard output.",
             "FILE",
         ),
     ] = None,

@@ -6,7 +6,7 @@ import csv
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain, combinations, count, product
+from itertools import chain, combinations, count, product, starmap, zip_longest
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -22,6 +22,7 @@ from manyview.cli.console import print_bytes
 from manyview.exceptions import warn_user
 from manyview.metrics import score_all
 from manyview.mmc.explain import Combination
+from manyview.mmc.statistics import Difference
 from manyview.storage import file_place, whole_file
 
 __all__ = [
@@ -146,10 +147,27 @@ def write_combinations(path: Path, found: Sequence[Combination], order: int) -> 
 
     There are columns for `order` features; smaller combinations leave the last ones empty.
     """
-    columns = (f"{what}_{at}" for at in range(1, order + 1) for what in ("view", "feature"))
-    rows = ((entry.cluster, f"{entry.weight:.6g}", *chain(*entry.features)) for entry in found)
-    padded = ((*row, *[""] * (2 + 2 * order - len(row))) for row in rows)
-    _write_csv(path, ("cluster", "weight", *columns), padded)
+    names = ("view", "feature", "direction", "mean", "others")
+    columns = (f"{name}_{at}" for at in range(1, order + 1) for name in names)
+    rows = (
+        (
+            entry.cluster,
+            f"{entry.weight:.6g}",
+            entry.product,
+            "" if entry.explains is None else f"{entry.explains:.4g}",
+            *chain(*starmap(_feature_cells, zip_longest(entry.features, entry.differences))),
+        )
+        for entry in found
+    )
+    padded = ((*row, *[""] * (4 + len(names) * order - len(row))) for row in rows)
+    _write_csv(path, ("cluster", "weight", "product", "explains", *columns), padded)
+
+
+def _feature_cells(feature: tuple[str, str], difference: Difference | None) -> tuple[str, ...]:
+    if difference is None:
+        return (*feature, "", "", "")
+    numbers = (f"{number:.6g}" for number in (difference.mean, difference.others))
+    return (*feature, difference.direction, *numbers)
 
 
 def _write_csv(path: Path, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:

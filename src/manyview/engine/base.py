@@ -32,7 +32,7 @@ from manyview.engine.scaling import Scaling
 from manyview.views import Normalize, Views, normalize_by_view
 from manyview.views.checks import ROUNDING_OF_MEAN
 
-__all__ = ["Engine", "engine_for"]
+__all__ = ["Engine", "column_squares", "engine_for"]
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -103,6 +103,13 @@ class Engine(ABC):
     @abstractmethod
     def sum(self, kernel: Callable[..., Sums], *args: Any) -> Sums:
         """Return the sums over blocks of what ``kernel(block, *args)`` returns."""
+
+    def sum_wide(self, kernel: Callable[..., Sums], *args: Any) -> Sums:
+        """Do as :meth:`sum`, for a kernel that makes arrays as wide as the views.
+
+        Of the state it may read the labels only.
+        """
+        return self.sum(kernel, *args)
 
     @abstractmethod
     def update(self, kernel: Callable[..., Update], *args: Any) -> Sums:
@@ -224,11 +231,12 @@ def _moments_kernel(block: Block, v: int, centre: Array | None, dtype: np.dtype[
     view = block.views[v]
     ones = _weights(RowView(view.x, None))
     pulled = view.pull(as_dtype(ones, dtype)[:, None])
-    squares = _squares(view) if centre is None else _column_deviations(block, v, centre)
+    squares = column_squares(view) if centre is None else _column_deviations(block, v, centre)
     return pulled, *squares
 
 
-def _squares(view: RowView) -> Sums:
+def column_squares(view: RowView) -> Sums:
+    """Return the sum of squares of every column of the scaled rows."""
     weights = _weights(view)
     # rows are scaled before they are squared, because raw squares may overflow
     if is_sparse(view.x):

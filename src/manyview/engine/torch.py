@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from sys import maxsize
@@ -16,7 +16,7 @@ from torch.nn.functional import linear, pad
 
 from manyview._typing import Matrix
 from manyview.engine.arrays import Array, placed_like, product_over_rows, to_numpy
-from manyview.engine.block import Block, RowView, split_by_block
+from manyview.engine.block import Block, RowView, State, Sums, split_by_block
 from manyview.engine.local import LocalEngine
 from manyview.engine.scaling import Folded, Pulled, Scaling
 from manyview.linalg.threads import limited_threads
@@ -193,13 +193,21 @@ class TorchEngine(LocalEngine):
         with self._short_blocks():
             return super().standardising(v)
 
+    def sum_wide(self, kernel: Callable[..., Sums], *args: Any) -> Sums:
+        """Do as :meth:`sum`, for a kernel that makes arrays as wide as the views."""
+        with self._short_blocks():
+            return self.sum(kernel, *args)
+
     def _column_moments(self, v: int) -> tuple[Matrix, Matrix]:
         with self._short_blocks():
             return super()._column_moments(v)
 
     @contextmanager
     def _short_blocks(self) -> Iterator[None]:
-        """Divide the blocks, without state, for kernels that make arrays as wide as the views."""
+        """Divide the blocks, for kernels that make arrays as wide as the views.
+
+        Of the state they keep the labels.
+        """
         long = self.blocks
         widths = [x.shape[1] for x in self._arrays]
         step = self._rows_within(self._sizes.piece_bytes, widths)
@@ -230,7 +238,9 @@ def _pieces(block: Block, step: int) -> Iterator[Block]:
             TensorRows(view.x[rows], None if view.scale is None else view.scale[rows])
             for view in block.views
         ]
-        yield Block(slice(block.rows.start + rows.start, block.rows.start + rows.stop), views)
+        whole = slice(block.rows.start + rows.start, block.rows.start + rows.stop)
+        labels = block.state.get(State.LABELS)
+        yield Block(whole, views, {} if labels is None else {State.LABELS: labels[rows]})
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,13 @@ from manyview.graph.settings import GraphSettings
 from manyview.iterate import ProgressBar
 from manyview.mmc.checkpoint import CheckpointFile, writable
 from manyview.mmc.diagnostics import dominance_warning, fit_warning
-from manyview.mmc.explain import Combination, combinations_of
+from manyview.mmc.explain import (
+    Combinations,
+    Profile,
+    combinations_of,
+    likely_pairs,
+    profile_of,
+)
 from manyview.mmc.indicator import (
     DiscreteIndicator,
     Indicator,
@@ -39,6 +45,7 @@ from manyview.mmc.initial import INITS, Given, LabelInitialisation
 from manyview.mmc.objective import checked_rank, default_gamma, penalty_named
 from manyview.mmc.prediction import Predictor
 from manyview.mmc.solver import Candidate, Problem, best_of
+from manyview.mmc.statistics import Statistics
 from manyview.views import Normalize, Views, check_scale
 
 __all__ = ["MMC"]
@@ -185,6 +192,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     ((150,), (2,))
     """
 
+    _statistics: Statistics | None
     _takes_missing_views = True
     _takes_other_places = True
     _graph_settings = GraphSettings()
@@ -298,8 +306,14 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             best, interrupted = best_of(
                 n_init, engine, problem, start if saved is None else saved, rng, bar, **options
             )
+            predictor = self._predictor_of(best, engine, mean_rows, by_view)
+            engine.unrestrict()
+            if n_init > 1:  # the blocks have the labels of the last restart
+                engine.scatter(State.LABELS, to_numpy(best.labels))
+            statistics = Statistics.of(engine, self.n_clusters, likely_pairs(predictor))
         self._record_views(checked)
-        self._record(best, engine, problem, mean_rows, by_view)
+        self._record(best, problem, predictor)
+        self._statistics = statistics
         message = fit_warning(
             best.fitted, problem, checked, gamma=self.gamma, interrupted=interrupted
         )
@@ -346,20 +360,21 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         *,
         top: int = 10,
         views: int | str | Iterable[int | str] | None = None,
-    ) -> list[Combination]:
+    ) -> Combinations:
         """Return the features that, multiplied, characterise each cluster most.
 
         `transform` is a sum over products of features of different views, each with a weight for
-        every cluster. This returns the products with the largest weights. Weights refer to features
-        as fit scales them, and to the scale of `transform`, which is smaller for larger clusters.
-        With the orthogonal indicator they refer to the inner product with the centre of a cluster.
+        every cluster. This returns the products with the largest absolute weights that the samples
+        of fit confirm: every feature is higher or lower in the cluster than in the other samples,
+        or its product with another one distinguishes the cluster. A single feature must differ in
+        the direction of its weight.
 
         Parameters
         ----------
         order : int, optional
             Number of features in a product: 1 for single features, 2 for pairs from two views. By
-            default pairs, or single features if there are no pairs, because there is one view or
-            the penalty dropped all features of the others.
+            default pairs, or single features for clusters without pairs, because there is one view
+            or the penalty dropped all features of the others.
         top : int, default=10
             Maximum number of products per cluster.
         views : int, str or iterable of them, optional
@@ -367,10 +382,20 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
         Returns
         -------
-        list of Combination
-            Tuples of cluster, weight, features (pairs of the names of view and feature) and their
-            positions, by cluster and with the largest weight first. Only positive weights are
-            returned, so there may be fewer than `top`. A zero model has none.
+        Combinations
+            A list of :class:`~manyview.mmc.Combination`, by cluster and with the largest absolute
+            weight first; it prints as text or, in a notebook, as a table, and ``to_frame()``
+            returns a DataFrame. There may be fewer than `top`. A zero model has none.
+
+        See Also
+        --------
+        profile : The features that distinguish the clusters most, by the samples alone.
+
+        Notes
+        -----
+        Weights refer to features as fit scales them, and to the scale of `transform`, which is
+        smaller for larger clusters. With the orthogonal indicator they refer to the inner product
+        with the centre of a cluster. Directions and means refer to the features as given.
 
         Examples
         --------
@@ -378,14 +403,67 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         >>> from manyview.datasets import make_views
         >>> views, y = make_views(n_samples=150, n_clusters=3, random_state=0)
         >>> model = MMC(n_clusters=3, random_state=0).fit(views)
-        >>> for combination in model.explain(top=1):
-        ...     print(combination.cluster, combination.features)
-        0 (('informative0', 'informative10'), ('informative1', 'informative19'))
-        1 (('informative0', 'informative18'), ('informative1', 'informative17'))
-        2 (('informative0', 'informative9'), ('informative1', 'informative6'))
+        >>> model.explain(1, top=2)
+        cluster 0
+          informative1 'informative19' high (2.3 against 0.1); weight 0.0314
+          informative0 'informative10' high (1.3 against -1.2); weight 0.029
+        cluster 1
+          informative0 'informative10' low (-1.5 against 0.2); weight -0.0271
+          informative1 'informative13' high (1.1 against -1.2); weight 0.0262
+        cluster 2
+          informative1 'informative6' low (-2.5 against 0.2); weight -0.0271
+          informative1 'informative13' low (-2 against 0.4); weight -0.0217
         """
         check_is_fitted(self, "labels_")
-        return combinations_of(self._predictor, self, order, top, views)
+        return combinations_of(self._predictor, self, self._statistics, order, top, views)
+
+    def profile(self, *, top: int = 5) -> Profile:
+        """Return what distinguishes the samples of each cluster from the others.
+
+        Features are compared in the units of the views. Each explains a part of the variance of
+        membership in the cluster: its squared correlation with membership. A product of two
+        features of different views is listed with the part that it adds beyond these two features;
+        of all products, those with the largest weights in the model are examined.
+
+        Parameters
+        ----------
+        top : int, default=5
+            Maximum number of features, and of products, per cluster.
+
+        Returns
+        -------
+        Profile
+            A list of :class:`~manyview.mmc.Combination`, by cluster and with the largest part
+            first. It has the sizes of the clusters, prints as text or, in a notebook, as a table,
+            and ``to_frame()`` returns a DataFrame.
+
+        Raises
+        ------
+        ValueError
+            If the model is from a file of an earlier version, which has no statistics.
+
+        See Also
+        --------
+        explain : The features with the largest weights in the model.
+
+        Examples
+        --------
+        >>> from manyview import MMC
+        >>> from manyview.datasets import make_views
+        >>> views, y = make_views(n_samples=150, n_clusters=3, n_features=[20], random_state=0)
+        >>> MMC(n_clusters=3, random_state=0).fit(views).profile(top=2)
+        cluster 0: 50 samples (33.3%)
+          informative0 'informative2' high (1.5 against -0.3); explains 40%
+          informative0 'informative13' high (1.2 against -0.5); explains 38%
+        cluster 1: 48 samples (32.0%)
+          informative0 'informative10' high (1.4 against -1.2); explains 66%
+          informative0 'informative5' high (0.6 against -1.3); explains 43%
+        cluster 2: 52 samples (34.7%)
+          informative0 'informative9' high (1.1 against -1.1); explains 47%
+          informative0 'informative2' low (-1 against 0.9); explains 43%
+        """
+        check_is_fitted(self, "labels_")
+        return profile_of(self._predictor, self, self._statistics, top)
 
     def to_local(self) -> Self:
         """Return a copy whose results are NumPy arrays in this process.
@@ -450,14 +528,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         indicator = _INDICATORS[self.indicator]()
         return Problem(penalty, float(gamma), indicator, self.max_iter, self.tol, self.patience)
 
-    def _record(
-        self,
-        best: Candidate,
-        engine: Engine,
-        problem: Problem,
-        mean_rows: list[Matrix],
-        normalize: list[str | None],
-    ) -> None:
+    def _record(self, best: Candidate, problem: Problem, predictor: Predictor) -> None:
         """Set the attributes of the fitted estimator."""
         fitted = best.fitted
         self.labels_ = best.labels
@@ -467,14 +538,20 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             factors = list(map(np.zeros_like, factors))
         *self.view_factors_, self.cluster_factors_ = factors
         self.gamma_ = problem.gamma
-        self.normalize_ = dict(zip(self.view_names_, normalize, strict=True))
+        self.normalize_ = dict(zip(self.view_names_, predictor.normalize, strict=True))
         self.objective_ = np.array(fitted.objective)
         self.n_iter_ = len(fitted.objective)
-        self._predictor = Predictor(
+        self._predictor = predictor
+
+    @staticmethod
+    def _predictor_of(
+        best: Candidate, engine: Engine, mean_rows: list[Matrix], normalize: list[str | None]
+    ) -> Predictor:
+        return Predictor(
             factors=best.refitted,
             readout=best.readout,
             mean_rows=mean_rows,
             normalize=normalize,
             scalings=[scaling.restrict(None) for scaling in engine.scalings],
-            is_zero=fitted.is_zero,
+            is_zero=best.fitted.is_zero,
         )

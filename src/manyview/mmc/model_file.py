@@ -16,6 +16,7 @@ from manyview.engine.arrays import to_numpy
 from manyview.mmc.estimator import MMC
 from manyview.mmc.objective import Factors
 from manyview.mmc.prediction import CentreReadout, CosineReadout, Predictor, Readout
+from manyview.mmc.statistics import Statistics
 from manyview.storage import Form, as_json, whole_file
 
 __all__ = ["read_model", "write_model"]
@@ -23,8 +24,8 @@ __all__ = ["read_model", "write_model"]
 _FORM = Form("manyview.MMC model", version=1, what="model")
 _NOT_IN_HEADER = {"init", "checkpoint"}  # may be an array; a path of this machine
 
-# Arrays of a file with N samples, K clusters, R columns and I iterations. Those with d features, or
-# D features including the bias, are numbered by view.
+# Arrays of a file with N samples, K clusters, R columns, I iterations and C pairs. Those with d
+# features, D features including the bias, or counts are numbered by view.
 _SHAPES = {
     "labels": "N",
     "indicator": "NK",
@@ -40,6 +41,12 @@ _SHAPES = {
     "centre": "d",
     "width": "d",
     "feature_names": "d",
+    "sizes": "K",
+    "count": "K",
+    "cluster_mean": "Kd",
+    "deviation": "d",
+    "pairs": "C4",
+    "gains": "CK",
 }
 
 Arrays = dict[str, npt.NDArray[Any]]
@@ -193,6 +200,13 @@ def _arrays(model: MMC) -> Arrays:
         names = model.feature_names_in_[v]
         if names is not None:
             arrays[f"feature_names{v}"] = np.asarray(names, dtype=np.str_)
+    statistics = model._statistics
+    if statistics is not None:
+        arrays |= {"sizes": statistics.sizes, "pairs": statistics.pairs, "gains": statistics.gains}
+        for v in range(model.n_views_):
+            arrays[f"count{v}"] = statistics.counts[v]
+            arrays[f"cluster_mean{v}"] = statistics.means[v]
+            arrays[f"deviation{v}"] = statistics.deviations[v]
     return arrays
 
 
@@ -232,6 +246,16 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
         ],
         is_zero=header["is_zero"],
     )
+    model._statistics = None
+    if "sizes" in arrays:  # files of earlier versions have no statistics
+        model._statistics = Statistics(
+            sizes=arrays["sizes"],
+            counts=[arrays[f"count{v}"] for v in views],
+            means=[arrays[f"cluster_mean{v}"] for v in views],
+            deviations=[arrays[f"deviation{v}"] for v in views],
+            pairs=arrays["pairs"],
+            gains=arrays["gains"],
+        )
     return model
 
 
@@ -247,7 +271,9 @@ def _check_consistent(model: MMC, arrays: Arrays) -> None:
     if not isinstance(model.gamma_, float):
         raise ValueError(f"its gamma is {model.gamma_!r}")
     n_clusters, rank = model.cluster_factors_.shape
+    pairs = arrays.get("pairs", np.empty((0, 4), dtype=np.intp))
     sizes = {"N": model.labels_.size, "K": n_clusters, "R": rank, "I": model.n_iter_}
+    sizes |= {"C": len(pairs), "4": 4}
     for name, array in arrays.items():
         base = name.rstrip("0123456789")
         if base == "init":
@@ -258,8 +284,16 @@ def _check_consistent(model: MMC, arrays: Arrays) -> None:
         shape = tuple(sizes[letter] for letter in _SHAPES[base])
         if array.shape != shape:
             raise ValueError(f"{name} has shape {array.shape}; expected {shape}")
-        kind = {"labels": "i", "feature_names": "U"}.get(base, "f")
+        kind = {"labels": "i", "feature_names": "U", "pairs": "i"}.get(base, "f")
         if array.dtype.kind != kind or (kind == "f" and not np.isfinite(array).all()):
             raise ValueError(f"{name} has type {array.dtype} or values that are not finite")
     if not 0 <= model.labels_.min(initial=0) <= model.labels_.max(initial=0) < n_clusters:
         raise ValueError(f"labels are not all from 0 to {n_clusters - 1}")
+    _check_pairs(pairs, np.array(model.n_features_in_))
+
+
+def _check_pairs(pairs: npt.NDArray[Any], widths: npt.NDArray[Any]) -> None:
+    views, features = pairs[:, ::2], pairs[:, 1::2]
+    known = (views >= 0) & (views < len(widths)) & (features >= 0)
+    if not (known & (features < widths[np.where(known, views, 0)])).all():
+        raise ValueError("pairs name features that the views do not have")

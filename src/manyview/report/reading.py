@@ -67,11 +67,12 @@ class ViewFeatures:
 class ClusterFeatures:
     """The features that characterise one cluster.
 
-    `single` lists features by view, `products` pairs of (view, feature) across two views.
+    `single` lists features by view, `products` pairs of features of two views, both with their
+    directions and means.
     """
 
     single: list[list[str]]
-    products: list[tuple[tuple[str, str], ...]]
+    products: list[str]
 
 
 def view_features(model: MMC, view: int, *, most: int = 12) -> ViewFeatures:
@@ -93,11 +94,10 @@ def cluster_features(model: MMC, *, each: int = 5, pairs: int = 3) -> list[Clust
     ]
     for view in range(model.n_views_):
         for entry in model.explain(1, top=each, views=view):
-            [(_, feature)] = entry.features
-            found[entry.cluster].single[view].append(feature)
+            found[entry.cluster].single[view].append(entry.short_text)
     if model.n_views_ > 1:
         for entry in model.explain(2, top=pairs):
-            found[entry.cluster].products.append(entry.features)
+            found[entry.cluster].products.append(entry.text)
     return found
 
 
