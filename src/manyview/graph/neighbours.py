@@ -30,6 +30,7 @@ __all__ = [
     "Comparison",
     "chunks_of",
     "compare_sample",
+    "compared_rows",
     "comparison_with",
     "harmonic_weights",
     "kernels_of",
@@ -172,7 +173,7 @@ def kernels_of(block: Block, chunk: slice, comparison: Comparison) -> list[Array
 
     The first is the product over the views; those of the single views follow if there are several.
     """
-    _, products = _compared(block, chunk, comparison)
+    _, products = compared_rows(block, chunk, comparison)
     return _kernels(products, block, chunk, comparison)
 
 
@@ -199,7 +200,7 @@ def compare_sample(
     block, place = Block(slice(0, size), rows), np.argsort(drawn)
 
     def compared(chunk: slice) -> tuple[list[Array], list[Array]]:
-        prepared, products = _compared(block, chunk, comparison)
+        prepared, products = compared_rows(block, chunk, comparison)
         fitted = [product[:, :n_fitted] for product in products]
         kernels = _kernels(fitted, block, chunk, comparison)
         affinities = []
@@ -227,7 +228,9 @@ def compare_sample(
     )
 
 
-def _compared(block: Block, chunk: slice, comparison: Comparison) -> tuple[list[Rows], list[Array]]:
+def compared_rows(
+    block: Block, chunk: slice, comparison: Comparison
+) -> tuple[list[Rows], list[Array]]:
     """Return some rows of a block, prepared, and their products with the landmarks, by view."""
     prepared, products = [], []
     for view, compared in zip(block.views, comparison.views, strict=True):

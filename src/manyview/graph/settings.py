@@ -112,6 +112,14 @@ class GraphSettings:
     hardly_unexplained: float = 0.02
     """Added to the unexplained part of an embedding: below that, differences mean nothing."""
 
+    # Outliers.
+    outlier_samples: int = 2000
+    """Samples among which neighbours are found for outlier scores; by convention."""
+    outlier_neighbours: int = 10
+    """Neighbours whose mean distance is compared; by convention."""
+    least_reach: float = 0.1
+    """Lower limit of such a distance, relative to the mean of all; by convention."""
+
     # k-means.
     embedding_restarts: tuple[int, int] = (3, 10)
     """Fewest and most restarts of k-means on the embedding; 300 / K lie between. By convention."""

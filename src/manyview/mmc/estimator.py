@@ -35,6 +35,7 @@ from manyview.mmc.indicator import (
     LeaveOneOutIndicator,
     OrthogonalIndicator,
 )
+from manyview.mmc.membership import LazyMemberships, Memberships
 from manyview.mmc.initial import INITS, Given, LabelInitialisation
 from manyview.mmc.objective import checked_rank, default_gamma, penalty_named
 from manyview.mmc.prediction import Predictor
@@ -298,6 +299,15 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             )
         self._record_views(checked)
         self._record(best, engine, problem, mean_rows, by_view)
+        self._memberships: LazyMemberships | None = LazyMemberships(
+            checked,
+            int(self.n_clusters),
+            self.labels_,
+            self.order,
+            self._predictor,
+            self._graph_settings,
+            self._n_threads,
+        )
         message = fit_warning(
             best.fitted, problem, checked, gamma=self.gamma, interrupted=interrupted
         )
@@ -337,6 +347,81 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         """
         prediction: Matrix = self._as_output(self._predicted(views, State.PREDICTION), views)
         return prediction
+
+    def predict_proba(self, views: Any) -> Matrix:
+        """Return the memberships of out-of-sample views.
+
+        Parameters
+        ----------
+        views : list, tuple or dict of array-likes, or Views
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            The membership of each sample in each cluster, calibrated as ``membership_`` is. Rows
+            sum to one, and the largest entry is that of the cluster that `predict` returns.
+        """
+        check_is_fitted(self, "labels_")
+        calibration = self._found_memberships.calibration
+        prediction = self._predicted(views, State.PREDICTION)
+        return calibration.memberships(self._predictor.directions(prediction))
+
+    @property
+    def membership_(self) -> Matrix:
+        """Membership of each sample in each cluster."""
+        return self._found_memberships.membership
+
+    @property
+    def confidence_(self) -> npt.NDArray[np.float64]:
+        """Membership of each sample in its own cluster."""
+        labels = to_numpy(self.labels_)
+        return np.asarray(self.membership_[np.arange(labels.size), labels])
+
+    @property
+    def outlier_score_(self) -> npt.NDArray[np.float64]:
+        """How far each sample is from its neighbours, relative to these neighbours."""
+        return self._found_memberships.outlier_score
+
+    def labels_without_outliers(self, threshold: float = 1.5) -> npt.NDArray[np.intp]:
+        """Return the labels, with -1 for samples whose outlier score is above a threshold.
+
+        Parameters
+        ----------
+        threshold : float, default=1.5
+            Largest ``outlier_score_`` of a sample that keeps its label. 1.5 is the limit that
+            scikit-learn's ``LocalOutlierFactor`` uses by default.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ``labels_``, or -1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manyview import MMC
+        >>> from manyview.datasets import make_views
+        >>> views, _ = make_views(n_samples=150, n_clusters=3, random_state=0)
+        >>> arrays = [np.array(view) for view in views]
+        >>> for view in arrays:
+        ...     view[0] *= -5.0
+        >>> model = MMC(n_clusters=3, normalize="columns", random_state=0).fit(arrays)
+        >>> np.flatnonzero(model.labels_without_outliers() == -1)
+        array([0])
+        """
+        scores = self.outlier_score_
+        return np.where(scores > threshold, -1, to_numpy(self.labels_)).astype(np.intp)
+
+    @property
+    def _found_memberships(self) -> Memberships:
+        check_is_fitted(self, "labels_")
+        if self._memberships is None:
+            raise AttributeError(
+                "the model was read from a file without memberships, which an earlier version of "
+                "manyview wrote; fit again"
+            )
+        return self._memberships.found
 
     def explain(
         self,
