@@ -54,7 +54,7 @@ class State:
     SPANNED = "spanned"  # orthonormal basis of a prediction of deficient rank
     SCALED = "scaled"  # rows of F, scaled for k-means
     EMBEDDING = "embedding"  # spectral embedding, samples x dimensions
-    OUTLIER_SCORE = "outlier_score"  # how far each sample is from its neighbours
+    DISTANCE = "distance"  # mean distance from the nearest samples
 
 
 @dataclass(frozen=True)

@@ -10,71 +10,72 @@ from manyview.engine import Block, Engine, State, Update
 from manyview.engine.arrays import Array, largest, namespace, to_numpy
 from manyview.graph.neighbours import Comparison, chunks_of, compared_rows, comparison_with
 from manyview.graph.settings import DEFAULTS, GraphSettings
+from manyview.linalg.partition import Labels
 
 __all__ = ["outlier_scores"]
 
 
 def outlier_scores(
     engine: Engine,
+    labels: Labels,
     rng: np.random.Generator,
     settings: GraphSettings = DEFAULTS,
 ) -> npt.NDArray[np.float64]:
-    """Return how far each sample is from its neighbours, relative to these neighbours.
-
-    The score is the mean distance from a sample's nearest neighbours, divided by the mean of what
-    the same number is for them. It is about 1 within a cluster, whatever its density, and larger
-    for samples that are far from all others. This is the simplified local outlier factor.
+    """Return how far each sample is from its neighbours, relative to the median of its cluster.
 
     The squared distance of two samples is the mean over the views that both have: between unit
     rows, or between standardised rows if these are compared by distance. If there are many samples,
-    neighbours are found among a random part of them.
+    neighbours are found among a random part of them. Clusters with hardly more samples than
+    neighbours have no median of their own; their samples are compared with that of all.
+
+    Parameters
+    ----------
+    labels : ndarray of shape (n_samples,)
+        Cluster of each sample.
     """
     n, most = engine.n_samples, settings.outlier_samples
     sample = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
     count = min(settings.outlier_neighbours, sample.size - 1)
-    if count < 1:
-        return np.ones(n)
     rows = engine.take(sample)
     comparison = comparison_with(engine, rows, settings=settings)
     own = comparison._replace(chunk=min(comparison.chunk, Engine.chunk))
     block = Block(slice(0, sample.size), rows)
 
-    def nearest(chunk: slice) -> tuple[Matrix, npt.NDArray[np.integer]]:
+    def to_others(chunk: slice) -> Matrix:
         squares = _squared_distances(block, chunk, own)
         places = np.arange(chunk.start, chunk.stop)
         squares[places - chunk.start, places] = np.inf
-        return _nearest(squares, count)
+        return np.asarray(_mean_of_nearest(squares, count), dtype=np.float64)
 
-    parts = engine.side_by_side(nearest, chunks_of(block, own))
-    reaches, near = (np.concatenate(part) for part in zip(*parts, strict=True))
-    # among duplicates all distances are 0, and any other would be infinitely larger
-    floor = max(settings.least_reach * float(reaches.mean()), float(np.finfo(np.float32).tiny))
-    scores = np.maximum(reaches, floor) / np.maximum(reaches[near].mean(axis=1), floor)
-    if sample.size == n:
-        return np.asarray(scores, dtype=np.float64)
-    engine.update(_outlier_kernel, comparison, reaches.astype(engine.dtype), floor, count)
-    found = to_numpy(engine.gather(State.OUTLIER_SCORE)).astype(np.float64)
-    engine.forget(State.OUTLIER_SCORE)
-    found[sample] = scores
-    return found
-
-
-def _outlier_kernel(
-    block: Block, comparison: Comparison, reaches: Array, floor: float, count: int
-) -> Update:
-    xp, parts = namespace(reaches), []
-    for chunk in chunks_of(block, comparison):
-        own, near = _nearest(_squared_distances(block, chunk, comparison), count)
-        theirs = xp.mean(xp.reshape(xp.take(reaches, xp.reshape(near, (-1,))), near.shape), axis=1)
-        parts.append(xp.clip(own, floor, None) / xp.clip(theirs, floor, None))
-    return {State.OUTLIER_SCORE: xp.concat(parts, axis=0)}, ()
+    distances = np.concatenate(engine.side_by_side(to_others, chunks_of(block, own)))
+    if sample.size < n:
+        engine.update(_distance_kernel, comparison, count)
+        of_all = to_numpy(engine.gather(State.DISTANCE)).astype(np.float64)
+        engine.forget(State.DISTANCE)
+        of_all[sample] = distances  # without the distance from themselves
+        distances = of_all
+    overall = float(np.median(distances))
+    typical = np.full(int(labels.max()) + 1, overall)
+    for cluster in np.flatnonzero(np.bincount(labels) > 2 * count):
+        typical[cluster] = np.median(distances[labels == cluster])
+    # among duplicates the median is 0, and any other distance would be infinitely larger
+    floor = max(settings.least_typical * float(distances.mean()), np.finfo(np.float64).tiny)
+    return np.asarray(np.maximum(distances, floor) / np.maximum(typical, floor)[labels])
 
 
-def _nearest(squares: Array, count: int) -> tuple[Array, Array]:
-    """Return the mean distance from the `count` nearest landmarks, and which these are."""
+def _distance_kernel(block: Block, comparison: Comparison, count: int) -> Update:
+    parts = [
+        _mean_of_nearest(_squared_distances(block, chunk, comparison), count)
+        for chunk in chunks_of(block, comparison)
+    ]
+    return {State.DISTANCE: namespace(*parts).concat(parts, axis=0)}, ()
+
+
+def _mean_of_nearest(squares: Array, count: int) -> Array:
+    """Return the mean distance from the `count` nearest landmarks."""
     xp = namespace(squares)
-    near = largest(-squares, count)
-    return xp.mean(xp.sqrt(xp.take_along_axis(squares, near, axis=1)), axis=1), near
+    nearest = xp.take_along_axis(squares, largest(-squares, count), axis=1)
+    return xp.mean(xp.sqrt(nearest), axis=1)
 
 
 def _squared_distances(block: Block, chunk: slice, comparison: Comparison) -> Array:

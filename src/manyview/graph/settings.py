@@ -116,9 +116,9 @@ class GraphSettings:
     outlier_samples: int = 2000
     """Samples among which neighbours are found for outlier scores; by convention."""
     outlier_neighbours: int = 10
-    """Neighbours whose mean distance is compared; by convention."""
-    least_reach: float = 0.1
-    """Lower limit of such a distance, relative to the mean of all; by convention."""
+    """Neighbours from which the mean distance is taken; 5 and 20 find the same outliers."""
+    least_typical: float = 0.1
+    """Lower limit of a cluster's median distance, relative to the mean of all; by convention."""
 
     # k-means.
     embedding_restarts: tuple[int, int] = (3, 10)

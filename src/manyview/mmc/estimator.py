@@ -35,7 +35,7 @@ from manyview.mmc.indicator import (
     LeaveOneOutIndicator,
     OrthogonalIndicator,
 )
-from manyview.mmc.membership import LazyMemberships, Memberships
+from manyview.mmc.membership import LazyMemberships, Memberships, Training
 from manyview.mmc.initial import INITS, Given, LabelInitialisation
 from manyview.mmc.objective import checked_rank, default_gamma, penalty_named
 from manyview.mmc.prediction import Predictor
@@ -149,6 +149,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         J after every iteration.
     n_iter_ : int
         Number of iterations.
+    membership_ : ndarray of shape (n_samples, n_clusters)
+        Membership of each sample in each cluster; rows sum to one. Calibrated: of samples with a
+        membership of .8, about 80 % belong to the cluster. Like the next two it is computed when it
+        is first asked for, which takes about as long as the fit, and the model refers to the
+        training views until then.
+    confidence_ : ndarray of shape (n_samples,)
+        Membership of each sample in its own cluster, that in ``labels_``. It is the largest one
+        except for samples between clusters.
+    outlier_score_ : ndarray of shape (n_samples,)
+        Mean distance from the ten nearest samples, divided by the median of that in the sample's
+        cluster. About 1 is usual; :meth:`labels_without_outliers` sets those above 2 aside.
     n_views_, n_features_in_, view_names_, feature_names_in_
         The number of views seen by fit and, for each view, its number of features, its name, and
         the names of its features or None.
@@ -300,13 +311,15 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self._record_views(checked)
         self._record(best, engine, problem, mean_rows, by_view)
         self._memberships: LazyMemberships | None = LazyMemberships(
-            checked,
-            int(self.n_clusters),
-            self.labels_,
-            self.order,
-            self._predictor,
-            self._graph_settings,
-            self._n_threads,
+            Training(
+                checked,
+                int(self.n_clusters),
+                self.labels_,
+                self.order,
+                self._predictor,
+                self._graph_settings,
+                self._n_threads,
+            )
         )
         message = fit_warning(
             best.fitted, problem, checked, gamma=self.gamma, interrupted=interrupted
@@ -380,17 +393,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     @property
     def outlier_score_(self) -> npt.NDArray[np.float64]:
-        """How far each sample is from its neighbours, relative to these neighbours."""
+        """Distance of each sample from its neighbours, relative to the median of its cluster."""
         return self._found_memberships.outlier_score
 
-    def labels_without_outliers(self, threshold: float = 1.5) -> npt.NDArray[np.intp]:
+    def labels_without_outliers(self, threshold: float = 2.0) -> npt.NDArray[np.intp]:
         """Return the labels, with -1 for samples whose outlier score is above a threshold.
 
         Parameters
         ----------
-        threshold : float, default=1.5
-            Largest ``outlier_score_`` of a sample that keeps its label. 1.5 is the limit that
-            scikit-learn's ``LocalOutlierFactor`` uses by default.
+        threshold : float, default=2.0
+            Largest ``outlier_score_`` of a sample that keeps its label. With the default, outliers
+            are more than twice as far from their neighbours as is usual in their cluster.
 
         Returns
         -------
@@ -474,7 +487,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         """Return a copy whose results are NumPy arrays in this process.
 
         The copy predicts without Dask or torch, and can be saved. ``labels_`` and ``indicator_`` of
-        a fit on a cluster or a device must fit into the memory of this process.
+        a fit on a cluster or a device must fit into the memory of this process. Memberships are
+        computed first, unless they were asked for before.
 
         Returns
         -------
@@ -485,6 +499,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         local = copy(self)
         local.labels_ = to_numpy(self.labels_)
         local.indicator_ = to_numpy(self.indicator_)
+        if self._memberships is not None:
+            local._memberships = LazyMemberships(self._memberships.found)
         return local
 
     def _predicted(self, views: Any, what: str) -> Any:

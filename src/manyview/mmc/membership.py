@@ -10,8 +10,7 @@ gives it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -30,7 +29,7 @@ from manyview.linalg.partition import Labels
 from manyview.mmc.prediction import Predictor
 from manyview.views import Views
 
-__all__ = ["Calibration", "LazyMemberships", "MembershipSettings", "Memberships"]
+__all__ = ["Calibration", "LazyMemberships", "MembershipSettings", "Memberships", "Training"]
 
 
 @dataclass(frozen=True)
@@ -43,6 +42,8 @@ class MembershipSettings:
     """Such samples for each cluster, if that is more, up to `most`."""
     most: int = 10_000
     """Limit of their number however many the clusters."""
+    n_landmarks: int = 400
+    """Landmarks of the regressions on a half; 1,000 take twice the time and calibrate alike."""
     fewest: int = 2
     """Samples for each cluster that a half must have to be clustered anew."""
 
@@ -100,54 +101,36 @@ class Memberships(NamedTuple):
     calibration: Calibration  # of the scores of predictions
 
 
-@dataclass
-class LazyMemberships:
-    """Memberships of a fit, computed from its views when they are first asked for.
+@dataclass(frozen=True)
+class Training:
+    """A finished fit, from which memberships are computed."""
 
-    The views are referred to until then, and no longer. What is pickled has no views.
-    """
-
-    views: Views | None
+    views: Views
     n_clusters: int
     labels: Any
     order: int | None
-    predictor: Predictor | None
+    predictor: Predictor
     graph_settings: GraphSettings
     n_threads: int
     settings: MembershipSettings = MembershipSettings()
 
-    @cached_property
-    def found(self) -> Memberships:
-        """The memberships; always the same for the same views and labels."""
-        if self.views is None or self.predictor is None:
-            raise RuntimeError("the views are gone")
-        found = self._measured(self.views, self.predictor)
-        self.views = self.predictor = self.labels = None
-        return found
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Compute the memberships, so that the views need not be pickled."""
-        self.found  # noqa: B018
-        return self.__dict__
-
-    def _measured(self, views: Views, predictor: Predictor) -> Memberships:
+    def memberships(self) -> Memberships:
+        """Return the memberships; always the same for the same views and labels."""
         rng = np.random.default_rng(0)
         labels = to_numpy(self.labels).astype(np.intp)
-        engine = self._engine(views, predictor.normalize)
+        engine = self._engine(self.views)
         with engine.running():
-            scores = self._judge(engine, rng).scores(labels)
-            outlying = outlier_scores(engine, rng, self.graph_settings)
+            scores = self._judge(engine, rng, self.graph_settings).scores(labels)
+            outlying = outlier_scores(engine, labels, rng, self.graph_settings)
         most = max(self.settings.samples, self.settings.per_cluster * self.n_clusters)
-        numbers, sample = random_samples(views, min(most, self.settings.most), rng)
-        again = self._clustered_anew(sample, labels[numbers], predictor.normalize, rng)
+        numbers, sample = random_samples(self.views, min(most, self.settings.most), rng)
+        again = self._clustered_anew(sample, labels[numbers], rng)
         calibration = Calibration.of(scores[numbers], np.eye(self.n_clusters)[again])
         membership = calibration.memberships(scores)
-        predicted = self._predicted(sample, predictor)
-        return Memberships(membership, outlying, Calibration.of(predicted, membership[numbers]))
+        predicted = Calibration.of(self._predicted(sample), membership[numbers])
+        return Memberships(membership, outlying, predicted)
 
-    def _clustered_anew(
-        self, sample: Views, labels: Labels, normalize: list[str | None], rng: np.random.Generator
-    ) -> Labels:
+    def _clustered_anew(self, sample: Views, labels: Labels, rng: np.random.Generator) -> Labels:
         """Return labels of the sample that its halves get when they are clustered anew.
 
         The clusters of a half have the numbers of those in `labels` with which they share most
@@ -155,32 +138,52 @@ class LazyMemberships:
         """
         if self.n_clusters == 1 or labels.size < 2 * self.settings.fewest * self.n_clusters:
             return labels
+        fewer = min(self.settings.n_landmarks, self.graph_settings.n_landmarks)
+        settings = replace(self.graph_settings, n_landmarks=fewer)
         again = labels.copy()
         for half in np.array_split(rng.permutation(labels.size), 2):
-            engine = self._engine(sample.take(half), normalize)
+            engine = self._engine(sample.take(half))
             with engine.running():
-                found = self._judge(engine, rng).best_candidate(rng).labels
+                found = self._judge(engine, rng, settings).best_candidate(rng).labels
             again[half] = matched(found, labels[half], self.n_clusters)
         return again
 
-    def _predicted(self, sample: Views, predictor: Predictor) -> Matrix:
-        engine = engine_for(
-            sample,
-            normalize=predictor.normalize,
-            n_threads=self.n_threads,
-            scalings=predictor.scalings,
-        )
+    def _predicted(self, sample: Views) -> Matrix:
+        """Return the directions of the model's predictions for the sample."""
+        engine = self._engine(sample, scalings=self.predictor.scalings)
         with engine.running():
-            predictor.predict(engine, incomplete=sample.present is not None)
-            return predictor.directions(engine.gather(State.PREDICTION))
+            self.predictor.predict(engine, incomplete=sample.present is not None)
+            return self.predictor.directions(engine.gather(State.PREDICTION))
 
-    def _judge(self, engine: Engine, rng: np.random.Generator) -> LabelJudge:
-        return LabelJudge(
-            engine, self.n_clusters, rng, order=self.order, settings=self.graph_settings
-        )
+    def _judge(
+        self, engine: Engine, rng: np.random.Generator, settings: GraphSettings
+    ) -> LabelJudge:
+        return LabelJudge(engine, self.n_clusters, rng, order=self.order, settings=settings)
 
-    def _engine(self, views: Views, normalize: list[str | None]) -> Engine:
-        return engine_for(views, normalize=normalize, n_threads=self.n_threads)
+    def _engine(self, views: Views, **options: Any) -> Engine:
+        normalize = self.predictor.normalize
+        return engine_for(views, normalize=normalize, n_threads=self.n_threads, **options)
+
+
+class LazyMemberships:
+    """Memberships that are computed when they are first asked for.
+
+    Until then the views of the fit are referred to. What is pickled has the memberships and no
+    views.
+    """
+
+    def __init__(self, source: Training | Memberships) -> None:
+        self._source = source
+
+    @property
+    def found(self) -> Memberships:
+        """The memberships."""
+        if isinstance(self._source, Training):
+            self._source = self._source.memberships()
+        return self._source
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_source": self.found}
 
 
 def matched(labels: Labels, wanted: Labels, n_clusters: int) -> Labels:

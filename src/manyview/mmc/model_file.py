@@ -14,6 +14,7 @@ from manyview._version import __version__
 from manyview.engine import Scaling
 from manyview.engine.arrays import to_numpy
 from manyview.mmc.estimator import MMC
+from manyview.mmc.membership import Calibration, LazyMemberships, Memberships
 from manyview.mmc.objective import Factors
 from manyview.mmc.prediction import CentreReadout, CosineReadout, Predictor, Readout
 from manyview.storage import Form, as_json, whole_file
@@ -23,12 +24,15 @@ __all__ = ["read_model", "write_model"]
 _FORM = Form("manyview.MMC model", version=1, what="model")
 _NOT_IN_HEADER = {"init", "checkpoint"}  # may be an array; a path of this machine
 
-# Arrays of a file with N samples, K clusters, R columns and I iterations. Those with d features, or
-# D features including the bias, are numbered by view.
+# Arrays of a file with N samples, K clusters, R columns, I iterations and C numbers of a
+# calibration. Those with d features, or D features including the bias, are numbered by view.
 _SHAPES = {
     "labels": "N",
     "indicator": "NK",
     "objective": "I",
+    "membership": "NK",
+    "outlier_score": "N",
+    "calibration": "C",
     "cluster_factor": "KR",
     "cluster_predictor": "KR",
     "cosine_weights": "KK",
@@ -48,8 +52,9 @@ Arrays = dict[str, npt.NDArray[Any]]
 def write_model(path: str | os.PathLike[str], model: MMC) -> None:
     """Write a fitted model to a file that :func:`read_model` reads.
 
-    If writing fails, an older file is kept. The file holds the factors, labels and names of the
-    model, but no samples.
+    If writing fails, an older file is kept. The file holds the factors, labels, memberships and
+    names of the model, but no samples. Memberships are computed first, unless they were asked for
+    before.
 
     Parameters
     ----------
@@ -175,6 +180,10 @@ def _arrays(model: MMC) -> Arrays:
         "cluster_factor": model.cluster_factors_,
         "cluster_predictor": predictor.factors.clusters,
     }
+    if model._memberships is not None:
+        found = model._memberships.found
+        arrays["membership"], arrays["outlier_score"] = found.membership, found.outlier_score
+        arrays["calibration"] = np.array(found.calibration)
     if not isinstance(model.init, str):
         # objects become the numbers or strings that they are
         arrays["init"] = np.asarray(np.asarray(to_numpy(model.init)).tolist())
@@ -232,6 +241,11 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
         ],
         is_zero=header["is_zero"],
     )
+    model._memberships = None  # files of earlier versions have none
+    if "membership" in arrays:
+        calibration = Calibration(*map(float, arrays["calibration"]))
+        found = Memberships(arrays["membership"], arrays["outlier_score"], calibration)
+        model._memberships = LazyMemberships(found)
     return model
 
 
@@ -247,7 +261,7 @@ def _check_consistent(model: MMC, arrays: Arrays) -> None:
     if not isinstance(model.gamma_, float):
         raise ValueError(f"its gamma is {model.gamma_!r}")
     n_clusters, rank = model.cluster_factors_.shape
-    sizes = {"N": model.labels_.size, "K": n_clusters, "R": rank, "I": model.n_iter_}
+    sizes = {"N": model.labels_.size, "K": n_clusters, "R": rank, "I": model.n_iter_, "C": 2}
     for name, array in arrays.items():
         base = name.rstrip("0123456789")
         if base == "init":
