@@ -21,12 +21,15 @@ def outlier_scores(
     rng: np.random.Generator,
     settings: GraphSettings = DEFAULTS,
 ) -> npt.NDArray[np.float64]:
-    """Return how far each sample is from its neighbours, relative to the median of its cluster.
+    """Return how far each sample is from its neighbours, compared with others of its cluster.
+
+    The score is the logarithm of the mean distance from the nearest samples, less its median in the
+    cluster, in standard deviations, which follow from the median absolute deviation.
 
     The squared distance of two samples is the mean over the views that both have: between unit
     rows, or between standardised rows if these are compared by distance. If there are many samples,
-    neighbours are found among a random part of them. Clusters with hardly more samples than
-    neighbours have no median of their own; their samples are compared with that of all.
+    neighbours are found among a random part of them. Samples of clusters with hardly more samples
+    than neighbours are compared with all samples.
 
     Parameters
     ----------
@@ -54,13 +57,30 @@ def outlier_scores(
         engine.forget(State.DISTANCE)
         of_all[sample] = distances  # without the distance from themselves
         distances = of_all
-    overall = float(np.median(distances))
-    typical = np.full(int(labels.max()) + 1, overall)
-    for cluster in np.flatnonzero(np.bincount(labels) > 2 * count):
-        typical[cluster] = np.median(distances[labels == cluster])
-    # among duplicates the median is 0, and any other distance would be infinitely larger
-    floor = max(settings.least_typical * float(distances.mean()), np.finfo(np.float64).tiny)
-    return np.asarray(np.maximum(distances, floor) / np.maximum(typical, floor)[labels])
+    return _standardised(distances, labels, settings)
+
+
+def _standardised(
+    distances: npt.NDArray[np.float64], labels: Labels, settings: GraphSettings
+) -> npt.NDArray[np.float64]:
+    """Return robust z-scores of the logarithms of distances within each cluster.
+
+    The spread of distances depends on the number of dimensions, so their ratio to the median would
+    not do: among words, outliers are hardly farther from their neighbours than other samples.
+    """
+    # among duplicates distances are 0
+    least = settings.least_distance * float(distances.mean())
+    logs = np.log(np.maximum(distances, max(least, np.finfo(np.float64).tiny)))
+    scores = np.empty(logs.size)
+    enough = np.bincount(labels) > 2 * settings.outlier_neighbours
+    for cluster in np.unique(labels):
+        members = labels == cluster
+        usual = logs[members] if enough[cluster] else logs
+        median = np.median(usual)
+        # that of a normal distribution is this multiple of the median absolute deviation
+        deviation = 1.4826 * float(np.median(np.abs(usual - median)))
+        scores[members] = (logs[members] - median) / max(deviation, settings.least_deviation)
+    return scores
 
 
 def _distance_kernel(block: Block, comparison: Comparison, count: int) -> Update:

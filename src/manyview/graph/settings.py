@@ -117,8 +117,11 @@ class GraphSettings:
     """Samples among which neighbours are found for outlier scores; by convention."""
     outlier_neighbours: int = 10
     """Neighbours from which the mean distance is taken; 5 and 20 find the same outliers."""
-    least_typical: float = 0.1
-    """Lower limit of a cluster's median distance, relative to the mean of all; by convention."""
+    least_distance: float = 0.01
+    """Lower limit of such a distance, relative to the mean, which duplicates need; by
+    convention."""
+    least_deviation: float = 0.01
+    """Lower limit of the standard deviation of its logarithm in a cluster; by convention."""
 
     # k-means.
     embedding_restarts: tuple[int, int] = (3, 10)

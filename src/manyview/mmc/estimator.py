@@ -158,8 +158,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Membership of each sample in its own cluster, that in ``labels_``. It is the largest one
         except for samples between clusters.
     outlier_score_ : ndarray of shape (n_samples,)
-        Mean distance from the ten nearest samples, divided by the median of that in the sample's
-        cluster. About 1 is usual; :meth:`labels_without_outliers` sets those above 2 aside.
+        How far each sample is from its ten nearest samples: the logarithm of the mean distance, as
+        a robust z-score within its cluster. :meth:`labels_without_outliers` sets aside those above
+        3.5.
     n_views_, n_features_in_, view_names_, feature_names_in_
         The number of views seen by fit and, for each view, its number of features, its name, and
         the names of its features or None.
@@ -393,17 +394,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     @property
     def outlier_score_(self) -> npt.NDArray[np.float64]:
-        """Distance of each sample from its neighbours, relative to the median of its cluster."""
+        """Distance of each sample from its neighbours, as a robust z-score within its cluster."""
         return self._found_memberships.outlier_score
 
-    def labels_without_outliers(self, threshold: float = 2.0) -> npt.NDArray[np.intp]:
+    def labels_without_outliers(self, threshold: float = 3.5) -> npt.NDArray[np.intp]:
         """Return the labels, with -1 for samples whose outlier score is above a threshold.
 
         Parameters
         ----------
-        threshold : float, default=2.0
-            Largest ``outlier_score_`` of a sample that keeps its label. With the default, outliers
-            are more than twice as far from their neighbours as is usual in their cluster.
+        threshold : float, default=3.5
+            Largest ``outlier_score_`` of a sample that keeps its label. 3.5 is the usual limit of
+            robust z-scores.
 
         Returns
         -------
