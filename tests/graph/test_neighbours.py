@@ -279,3 +279,22 @@ class TestWeights:
         links = weighted_links(np.array([[2, 0], [1, 2]]), np.array([0.75, 0.25]), 4)
         expected = [[0.25, 0.0, 0.75, 0.0], [0.0, 0.75, 0.25, 0.0]]
         np.testing.assert_array_equal(links.toarray(), expected)
+
+
+def test_landmarks_that_all_miss_a_view_leave_it_out():
+    rng = np.random.default_rng(0)
+    views = [rng.standard_normal((20, 4)), rng.standard_normal((20, 3))]
+    present = np.ones((20, 2), dtype=bool)
+    present[:19, 1] = False
+    engine = engine_for(as_views(views, present=present), normalize="rows")
+    with engine.running():
+        comparison = comparison_with(engine, engine.take(np.arange(10)))
+        (products, *_) = kernels_of(
+            Block(slice(0, 20), engine.take(np.arange(20))), slice(0, 20), comparison
+        )
+        engine = engine_for(as_views(views[:1]), normalize="rows")
+        alone = comparison_with(engine, engine.take(np.arange(10)))
+        (expected,) = kernels_of(
+            Block(slice(0, 20), engine.take(np.arange(20))), slice(0, 20), alone
+        )
+    np.testing.assert_allclose(products, expected)

@@ -40,6 +40,9 @@ class OneView(MMC):
     def predict(self, X):
         return super().predict(_Wrapped([X]))
 
+    def predict_proba(self, X):
+        return super().predict_proba(_Wrapped([X]))
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = True

@@ -135,7 +135,7 @@ def _missing(view: RowView) -> Array | None:
 
 
 def _mean_products(landmarks: Rows, missing: Array | None, by_distance: bool) -> Array | None:
-    """Return the mean products of landmarks with each of them, if some miss the view.
+    """Return the mean products of landmarks with each of them, if some but not all miss the view.
 
     Rows that are compared by distance have a mean of 0 anyway.
     """
@@ -143,6 +143,8 @@ def _mean_products(landmarks: Rows, missing: Array | None, by_distance: bool) ->
         return None
     xp = namespace(missing)
     some = xp.nonzero(~missing)[0][:1000]
+    if not some.shape[0]:
+        return None
     parts = (None if part is None else part[some] for part in landmarks[2:])
     x = landmarks.x[some] if is_sparse(landmarks.x) else xp.take(landmarks.x, some, axis=0)
     return xp.mean(inner_products(Rows(x, landmarks.shift, *parts), landmarks), axis=0)

@@ -389,8 +389,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     @property
     def confidence_(self) -> npt.NDArray[np.float64]:
         """Membership of each sample in its own cluster."""
-        labels = to_numpy(self.labels_)
-        return np.asarray(self.membership_[np.arange(labels.size), labels])
+        membership, labels = self.membership_, to_numpy(self.labels_)
+        return np.asarray(membership[np.arange(labels.size), labels])
 
     @property
     def outlier_score_(self) -> npt.NDArray[np.float64]:

@@ -21,7 +21,7 @@ from scipy.special import softmax
 from manyview._typing import Matrix
 from manyview.engine import Engine, State, engine_for
 from manyview.engine.arrays import to_numpy
-from manyview.graph.leave_one_out import LabelJudge
+from manyview.graph.leave_one_out import LabelJudge, judge_labels
 from manyview.graph.outliers import outlier_scores
 from manyview.graph.scaling import random_samples
 from manyview.graph.settings import GraphSettings
@@ -120,7 +120,10 @@ class Training:
         labels = to_numpy(self.labels).astype(np.intp)
         engine = self._engine(self.views)
         with engine.running():
-            scores = self._judge(engine, rng, self.graph_settings).scores(labels)
+            judge = LabelJudge(
+                engine, self.n_clusters, rng, order=self.order, settings=self.graph_settings
+            )
+            scores = judge.scores(labels)
             outlying = outlier_scores(engine, labels, rng, self.graph_settings)
         most = max(self.settings.samples, self.settings.per_cluster * self.n_clusters)
         numbers, sample = random_samples(self.views, min(most, self.settings.most), rng)
@@ -144,7 +147,8 @@ class Training:
         for half in np.array_split(rng.permutation(labels.size), 2):
             engine = self._engine(sample.take(half))
             with engine.running():
-                found = self._judge(engine, rng, settings).best_candidate(rng).labels
+                judge_labels(engine, self.n_clusters, rng, order=self.order, settings=settings)
+                found = to_numpy(engine.gather(State.LABELS)).astype(np.intp)
             again[half] = matched(found, labels[half], self.n_clusters)
         return again
 
@@ -154,11 +158,6 @@ class Training:
         with engine.running():
             self.predictor.predict(engine, incomplete=sample.present is not None)
             return self.predictor.directions(engine.gather(State.PREDICTION))
-
-    def _judge(
-        self, engine: Engine, rng: np.random.Generator, settings: GraphSettings
-    ) -> LabelJudge:
-        return LabelJudge(engine, self.n_clusters, rng, order=self.order, settings=settings)
 
     def _engine(self, views: Views, **options: Any) -> Engine:
         normalize = self.predictor.normalize
