@@ -16,9 +16,7 @@ both = pytest.mark.parametrize("settings", [GraphSettings(), SOME], ids=["all", 
 def scores_of(views, labels, *, normalize="columns", settings=None, present=None):
     engine = engine_for(as_views(views, present=present, warn=False), normalize=normalize)
     with engine.running():
-        return outlier_scores(
-            engine, labels, np.random.default_rng(0), settings or GraphSettings()
-        )
+        return outlier_scores(engine, labels, np.random.default_rng(0), settings or GraphSettings())
 
 
 def with_outliers(widths=(3, 3), n=380, n_outliers=20, seed=0):

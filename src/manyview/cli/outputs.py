@@ -152,7 +152,12 @@ def write_labels(
         _write_csv(path, ("sample", "cluster"), zip(names, labels.tolist(), strict=True))
         return
     confidence = membership[np.arange(labels.size), labels]
-    columns = (names, labels.tolist(), map("{:.3f}".format, confidence), runners_up(membership, labels))
+    columns = (
+        names,
+        labels.tolist(),
+        map("{:.3f}".format, confidence),
+        runners_up(membership, labels),
+    )
     _write_csv(path, ("sample", "cluster", "confidence", "runner_up"), zip(*columns, strict=True))
 
 

@@ -35,8 +35,8 @@ from manyview.mmc.indicator import (
     LeaveOneOutIndicator,
     OrthogonalIndicator,
 )
-from manyview.mmc.membership import LazyMemberships, Memberships, Training
 from manyview.mmc.initial import INITS, Given, LabelInitialisation
+from manyview.mmc.membership import LazyMemberships, Memberships, Training
 from manyview.mmc.objective import checked_rank, default_gamma, penalty_named
 from manyview.mmc.prediction import Predictor
 from manyview.mmc.solver import Candidate, Problem, best_of
