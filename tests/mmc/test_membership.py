@@ -1,4 +1,5 @@
 import copy
+import inspect
 import pickle
 
 import numpy as np
@@ -212,6 +213,8 @@ class TestLaziness:
         model.predict(views)
         model.transform(views)
         copy.copy(model)
+        inspect.getmembers(model)
+        model._repr_html_()
         with pytest.raises(AssertionError, match="computed"):
             _ = model.membership_
 
@@ -230,8 +233,11 @@ class TestLaziness:
     def test_the_views_are_let_go(self):
         views, _ = blobs()
         model = fitted(views)
-        assert isinstance(model._memberships._source, Training)
+        assert not model._memberships.is_computed
+        assert "membership_" not in dir(model)
         assert model.membership_.shape == (90, 3)
+        assert model._memberships.is_computed
+        assert "membership_" in dir(model)
         assert not isinstance(model._memberships._source, Training)
 
     def test_only_the_halves_are_clustered_anew(self, monkeypatch):

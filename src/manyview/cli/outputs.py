@@ -152,13 +152,9 @@ def write_labels(
         _write_csv(path, ("sample", "cluster"), zip(names, labels.tolist(), strict=True))
         return
     confidence = membership[np.arange(labels.size), labels]
-    columns = (
-        names,
-        labels.tolist(),
-        map("{:.3f}".format, confidence),
-        runners_up(membership, labels),
-    )
-    _write_csv(path, ("sample", "cluster", "confidence", "runner_up"), zip(*columns, strict=True))
+    parts = (labels.tolist(), map("{:.3f}".format, confidence), runners_up(membership, labels))
+    columns = ("sample", "cluster", "confidence", "runner_up")
+    _write_csv(path, columns, zip(names, *parts, strict=True))
 
 
 def runners_up(membership: Matrix, labels: Labels) -> list[int | str]:

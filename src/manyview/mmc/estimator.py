@@ -50,6 +50,7 @@ _INDICATORS: dict[str, type[Indicator]] = {
     "leave-one-out": LeaveOneOutIndicator,
     "orthogonal": OrthogonalIndicator,
 }
+_LAZY = ("membership_", "confidence_", "outlier_score_")
 
 
 class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer):
@@ -511,6 +512,14 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         with engine.running():
             self._predictor.predict(engine, incomplete=checked.present is not None)
             return engine.gather(what)
+
+    def __dir__(self) -> list[str]:
+        # names for completion and for the display of notebooks, which read what they find: that
+        # must not compute memberships
+        computed = getattr(self, "_memberships", None)
+        hidden = () if computed is not None and computed.is_computed else _LAZY
+        names = object.__dir__(self)
+        return [name for name in names if name not in hidden and hasattr(self, name)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -175,6 +175,11 @@ class LazyMemberships:
         self._source = source
 
     @property
+    def is_computed(self) -> bool:
+        """Whether they were asked for."""
+        return not isinstance(self._source, Training)
+
+    @property
     def found(self) -> Memberships:
         """The memberships."""
         if isinstance(self._source, Training):
