@@ -32,7 +32,10 @@ def reliability_table(found: list[tuple[np.ndarray, np.ndarray]]) -> list[str]:
     """Return the rows of a table, given the confidences and successes of each data set."""
     confidence, success = map(np.concatenate, zip(*found, strict=True))
     weight = np.concatenate([np.full(len(part), 1.0 / len(part)) for part, _ in found])
-    rows, error = ["| confidence | samples | mean confidence | right |", "|---|---:|---:|---:|"], 0.0
+    rows, error = (
+        ["| confidence | samples | mean confidence | right |", "|---|---:|---:|---:|"],
+        0.0,
+    )
     for low, high in zip(EDGES[:-1], EDGES[1:], strict=True):
         there = (confidence >= low) & (confidence < high)
         if not there.any():

@@ -50,7 +50,7 @@ _INDICATORS: dict[str, type[Indicator]] = {
     "leave-one-out": LeaveOneOutIndicator,
     "orthogonal": OrthogonalIndicator,
 }
-_LAZY = ("membership_", "confidence_", "outlier_score_")
+_LAZY = ("membership_", "confidence_", "outlier_score_", "_found_memberships")
 
 
 class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer):

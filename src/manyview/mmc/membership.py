@@ -43,7 +43,7 @@ class MembershipSettings:
     most: int = 10_000
     """Limit of their number however many the clusters."""
     n_landmarks: int = 400
-    """Landmarks of the regressions on a half; 1,000 take twice the time and calibrate alike."""
+    """Landmarks of the regressions; 1,000 take twice the time and give memberships as reliable."""
     fewest: int = 2
     """Samples for each cluster that a half must have to be clustered anew."""
 
@@ -118,22 +118,26 @@ class Training:
         """Return the memberships; always the same for the same views and labels."""
         rng = np.random.default_rng(0)
         labels = to_numpy(self.labels).astype(np.intp)
+        fewer = min(self.settings.n_landmarks, self.graph_settings.n_landmarks)
+        options: dict[str, Any] = {
+            "order": self.order,
+            "settings": replace(self.graph_settings, n_landmarks=fewer),
+        }
         engine = self._engine(self.views)
         with engine.running():
-            judge = LabelJudge(
-                engine, self.n_clusters, rng, order=self.order, settings=self.graph_settings
-            )
-            scores = judge.scores(labels)
+            scores = LabelJudge(engine, self.n_clusters, rng, **options).scores(labels)
             outlying = outlier_scores(engine, labels, rng, self.graph_settings)
         most = max(self.settings.samples, self.settings.per_cluster * self.n_clusters)
         numbers, sample = random_samples(self.views, min(most, self.settings.most), rng)
-        again = self._clustered_anew(sample, labels[numbers], rng)
+        again = self._clustered_anew(sample, labels[numbers], rng, options)
         calibration = Calibration.of(scores[numbers], np.eye(self.n_clusters)[again])
         membership = calibration.memberships(scores)
         predicted = Calibration.of(self._predicted(sample), membership[numbers])
         return Memberships(membership, outlying, predicted)
 
-    def _clustered_anew(self, sample: Views, labels: Labels, rng: np.random.Generator) -> Labels:
+    def _clustered_anew(
+        self, sample: Views, labels: Labels, rng: np.random.Generator, options: dict[str, Any]
+    ) -> Labels:
         """Return labels of the sample that its halves get when they are clustered anew.
 
         The clusters of a half have the numbers of those in `labels` with which they share most
@@ -141,13 +145,11 @@ class Training:
         """
         if self.n_clusters == 1 or labels.size < 2 * self.settings.fewest * self.n_clusters:
             return labels
-        fewer = min(self.settings.n_landmarks, self.graph_settings.n_landmarks)
-        settings = replace(self.graph_settings, n_landmarks=fewer)
         again = labels.copy()
         for half in np.array_split(rng.permutation(labels.size), 2):
             engine = self._engine(sample.take(half))
             with engine.running():
-                judge_labels(engine, self.n_clusters, rng, order=self.order, settings=settings)
+                judge_labels(engine, self.n_clusters, rng, **options)
                 found = to_numpy(engine.gather(State.LABELS)).astype(np.intp)
             again[half] = matched(found, labels[half], self.n_clusters)
         return again
