@@ -151,10 +151,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     n_iter_ : int
         Number of iterations.
     membership_ : ndarray of shape (n_samples, n_clusters)
-        Membership of each sample in each cluster; rows sum to one. Calibrated: of samples with a
-        membership of .8, about 80 % belong to the cluster. Like the next two it is computed when it
-        is first asked for, which takes about as long as the fit, and the model refers to the
-        training views until then.
+        Membership of each sample in each cluster; rows sum to one. It is calibrated: about 80 % of
+        the samples with a membership of .8 are in that cluster again when half of the data is
+        clustered anew. Like the next two it is computed when it is first asked for, which takes up
+        to as long as the fit, and the model refers to the training views until then.
     confidence_ : ndarray of shape (n_samples,)
         Membership of each sample in its own cluster, that in ``labels_``. It is the largest one
         except for samples between clusters.
@@ -376,10 +376,20 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ndarray of shape (n_samples, n_clusters)
             The membership of each sample in each cluster, calibrated as ``membership_`` is. Rows
             sum to one, and the largest entry is that of the cluster that `predict` returns.
+
+        Examples
+        --------
+        >>> from manyview import MMC
+        >>> from manyview.datasets import make_views
+        >>> views, _ = make_views(n_samples=150, n_clusters=3, random_state=0)
+        >>> model = MMC(n_clusters=3, random_state=0).fit(views)
+        >>> some = views.take([0, 1])
+        >>> bool((model.predict_proba(some).argmax(axis=1) == model.predict(some)).all())
+        True
         """
-        check_is_fitted(self, "labels_")
-        calibration = self._found_memberships.calibration
+        # unusable views are rejected before memberships are computed
         prediction = self._predicted(views, State.PREDICTION)
+        calibration = self._found_memberships.calibration
         return calibration.memberships(self._predictor.directions(prediction))
 
     @property
