@@ -90,8 +90,11 @@ def test_fit_of_a_folder_writes_ids(tmp_path: Path) -> None:
     result = run("fit", folder, "-k", 2, "--out", out, "--quiet")
     assert result.exit_code == 0, result.output
     header, *rows = csv.reader(io.StringIO(out.read_text()))
-    assert header == ["sample", "cluster"]
-    assert {sample for sample, _ in rows} == {f"p{n}" for n in range(30)}
+    assert header == ["sample", "cluster", "confidence", "runner_up"]
+    assert {row[0] for row in rows} == {f"p{n}" for n in range(30)}
+    for _, cluster, confidence, runner_up in rows:
+        assert 0.0 < float(confidence) <= 1.0
+        assert {cluster, runner_up} == {"0", "1"}
     rejected = run("fit", folder, "-k", 2, "--out", folder / "labels.csv")
     assert_rejected(rejected, "--out would")
     rejected = run("fit", folder, "-k", 2, "--out", "-", "--checkpoint", folder / "a.csv")

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from manyview import MMC
+from manyview import MMC, read_model
 from manyview.datasets import load_digits_views, make_views, write_views
 
 from .command import (
@@ -268,3 +268,21 @@ def test_if_writing_fails_the_existing_file_is_kept(
     assert_rejected(result, r"No space left on device")
     assert out.read_text() == "precious"
     assert list(out.parent.iterdir()) == [out]
+
+
+def test_confidence_and_runner_up_follow_the_cluster(data: Path, out: Path) -> None:
+    model = out.with_name("some.model")
+    assert run_fit(data, out, "--model", model).exit_code == 0
+    rows = list(csv.DictReader(io.StringIO(out.read_text())))
+    assert list(rows[0]) == ["sample", "cluster", "confidence", "runner_up"]
+    membership = read_model(model).membership_
+    for row, shares in zip(rows, membership, strict=True):
+        assert float(row["confidence"]) == pytest.approx(shares[int(row["cluster"])], abs=5e-4)
+        shares[int(row["cluster"])] = -1.0
+        assert int(row["runner_up"]) == shares.argmax()
+
+
+def test_a_single_cluster_has_no_runner_up(data: Path, out: Path) -> None:
+    assert run_fit(data, out, k=1).exit_code == 0
+    _, first, *_ = out.read_text().splitlines()
+    assert first == "0,0,1.000,"

@@ -1,6 +1,7 @@
 """What holds wherever the rows are."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -196,6 +197,31 @@ class TestAgreement:
             fetched(found.transform(whole)),
             expected.transform(as_views(views, present=present[::-1])),
             atol=1e-5,
+        )
+
+    @pytest.mark.parametrize("indicator", ["leave-one-out", "orthogonal"])
+    @pytest.mark.parametrize("sparse", [False, True])
+    @pytest.mark.parametrize("n_compared", [5000, 100], ids=["all", "some"])
+    def test_of_memberships(self, place, n_compared, sparse, indicator, monkeypatch):
+        settings = replace(some(n_compared), outlier_samples=n_compared)
+        monkeypatch.setattr(MMC, "_graph_settings", settings)
+        views, _ = made(separation=3.0, sparse=(sparse, False))
+        present = np.random.default_rng(0).random((150, 2)) < 0.8
+        present[~present.any(axis=1)] = True
+        found, expected = (
+            fitted(as_views(given, present=present), indicator=indicator)
+            for given in (brought(views, place), views)
+        )
+        for name in ("membership_", "confidence_", "outlier_score_"):
+            assert isinstance(getattr(found, name), np.ndarray)
+            np.testing.assert_allclose(
+                getattr(found, name), getattr(expected, name), rtol=1e-3, atol=1e-4
+            )
+        np.testing.assert_array_equal(
+            found.labels_without_outliers(2.0), expected.labels_without_outliers(2.0)
+        )
+        np.testing.assert_allclose(
+            found.predict_proba(brought(views, place)), expected.predict_proba(views), atol=1e-3
         )
 
     def test_with_features_dropped(self, place):

@@ -235,3 +235,25 @@ def test_a_large_cluster_beside_small_ones_stays_whole(parts, n_samples):
     ]
     labels = MMC(len(parts), random_state=0).fit_predict(views)
     assert adjusted_rand_score(truth, labels) > 0.98
+
+
+class TestScores:
+    @both
+    def test_are_about_one_for_the_own_cluster_and_zero_for_others(self, settings, rng):
+        views, y = make_views(300, 3, (20, 15), separation=8.0, random_state=0)
+        engine = engine_of(views)
+        with engine.running():
+            scores = LabelJudge(engine, 3, rng, settings=settings).scores(y)
+        assert scores.shape == (300, 3)
+        np.testing.assert_array_equal(scores.argmax(axis=1), y)
+        np.testing.assert_allclose(scores, np.eye(3)[y], atol=0.6)
+
+    @both
+    def test_leave_the_label_of_their_sample_out(self, settings):
+        views, y = make_views(300, 3, (20, 15), separation=8.0, random_state=0)
+        wrong = np.where(np.arange(300) < 10, (y + 1) % 3, y)
+        engine = engine_of(views)
+        with engine.running():
+            judge = LabelJudge(engine, 3, np.random.default_rng(0), settings=settings)
+            scores = judge.scores(wrong)
+        np.testing.assert_array_equal(scores[:10].argmax(axis=1), y[:10])

@@ -5,7 +5,7 @@ from sklearn.datasets import load_digits
 from sklearn.preprocessing import normalize
 
 from manyview import as_views
-from manyview.engine import LocalEngine
+from manyview.engine import Block, LocalEngine, engine_for
 from manyview.graph import neighbours
 from manyview.graph.neighbours import (
     chunks_of,
@@ -279,3 +279,16 @@ class TestWeights:
         links = weighted_links(np.array([[2, 0], [1, 2]]), np.array([0.75, 0.25]), 4)
         expected = [[0.25, 0.0, 0.75, 0.0], [0.0, 0.75, 0.25, 0.0]]
         np.testing.assert_array_equal(links.toarray(), expected)
+
+
+def test_a_view_that_all_landmarks_miss_is_left_out():
+    views, present = made(20), np.ones((20, 2), dtype=bool)
+    present[:10, 1] = False
+
+    def product(views, present=None):
+        engine = engine_for(as_views(views, present=present), normalize="rows")
+        comparison = comparison_with(engine, engine.take(np.arange(10)))
+        block = Block(slice(0, 20), engine.take(np.arange(20)))
+        return kernels_of(block, slice(0, 20), comparison)[0]
+
+    np.testing.assert_allclose(product(views, present), product(views[:1]))

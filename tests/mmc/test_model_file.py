@@ -46,6 +46,9 @@ def assert_the_same(found, model, views):
     np.testing.assert_array_equal(found.transform(views), model.transform(views))
     assert found.explain(top=3) == model.explain(top=3)
     assert found.profile() == model.profile()
+    for name in ("membership_", "confidence_", "outlier_score_"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(model, name))
+    np.testing.assert_array_equal(found.predict_proba(views), model.predict_proba(views))
     assert set(vars(found)) == set(vars(model))  # nothing that fit records is forgotten
 
 
@@ -122,6 +125,26 @@ def test_a_file_without_weights_of_cosines_predicts_the_largest_entry(path):
     assert len(found.to_frame()) == len(found)
     with pytest.raises(ValueError, match="earlier version"):
         old.profile()
+
+
+def test_a_file_without_memberships_predicts_labels_only(views, model, path):
+    write_model(path, model)
+    with np.load(path) as archive:
+        parts = dict(archive)
+    for name in ("membership", "outlier_score", "calibration"):
+        del parts[name]
+    header = json.loads(parts.pop("header").tobytes()) | {"arrays": sorted(parts)}
+    parts["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
+    with path.open("wb") as file:
+        np.savez(file, **parts)
+    old = read_model(path)
+    np.testing.assert_array_equal(old.predict(views), model.predict(views))
+    for name in ("membership_", "confidence_", "outlier_score_"):
+        assert not hasattr(old, name)
+    with pytest.raises(AttributeError, match="fit again"):
+        old.predict_proba(views)
+    np.testing.assert_array_equal(again(old, path).labels_, model.labels_)
+    assert pickle.loads(pickle.dumps(old)).labels_.size == 90
 
 
 def test_a_fit_of_tensors_is_read_without_them(views, path):
@@ -279,6 +302,9 @@ class TestDamage:
             ("gains", lambda part: part[1:], "gains has shape"),
             ("pairs", lambda part: part + 1, "pairs"),
             ("pairs", lambda part: part - 1, "pairs"),
+            ("membership", lambda part: part[1:], "membership has shape"),
+            ("outlier_score", lambda part: part * np.nan, "not finite"),
+            ("calibration", lambda part: part[:1], "not that of a model"),
         ],
     )
     def test_parts_that_do_not_belong_together(self, path, parts, name, change, expected):

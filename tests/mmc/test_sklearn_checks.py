@@ -6,7 +6,7 @@ is listed with the reason.
 """
 
 import pytest
-from sklearn.utils import estimator_checks
+from sklearn.utils import ClassifierTags, estimator_checks
 
 from manyview import MMC
 
@@ -40,9 +40,13 @@ class OneView(MMC):
     def predict(self, X):
         return super().predict(_Wrapped([X]))
 
+    def predict_proba(self, X):
+        return super().predict_proba(_Wrapped([X]))
+
     def __sklearn_tags__(self):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = True
+        tags.classifier_tags = ClassifierTags(multi_class=False)  # two columns
         return tags
 
 

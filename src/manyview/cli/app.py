@@ -43,7 +43,7 @@ _DEMO_HELP = _help(
 )
 
 _FIT_HELP = _help(
-    """Cluster the samples of DATA with MMC and write the cluster of each sample.
+    """Cluster the samples of DATA with MMC and write the cluster and confidence of each sample.
 
 DATA is a native file (.npz), a MATLAB file (.mat), a MuData file (.h5mu), a folder of .csv, .tsv \
 or .parquet files with one file per view and a common column of sample ids, or the name of a data \

@@ -51,10 +51,13 @@ def fit_file(
     if not quiet:
         notes.print(data_line(dataset.name, dataset.views))
     start = perf_counter()
-    model.fit(dataset.views)
+    membership = model.fit(dataset.views).membership_
     seconds = perf_counter() - start
     writers: dict[str, tuple[Path | None, Callable[[Path], None]]] = {
-        "labels": (out, lambda path: write_labels(path, model.labels_, dataset.sample_ids)),
+        "labels": (
+            out,
+            lambda path: write_labels(path, model.labels_, dataset.sample_ids, membership),
+        ),
         "features": (explain, lambda path: _write_features(path, model)),
         "model": (saved, lambda path: write_model(path, model)),
     }
@@ -78,6 +81,7 @@ def fit_file(
             ("scaling", ", ".join(f"{name} {by}" for name, by in model.normalize_.items())),
             ("iterations", str(model.n_iter_)),
             ("objective", objective_span(model)),
+            ("confidence", f"{model.confidence_.mean():.2f} on average"),
             ("seconds", f"{seconds:.2f}"),
             *file_facts(written),
         ]

@@ -18,6 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from manyview import MMC, Views
+from manyview._typing import Matrix
 from manyview.cli.console import print_bytes
 from manyview.exceptions import warn_user
 from manyview.metrics import score_all
@@ -136,10 +137,41 @@ def free_path(path: Path, *, force: bool) -> Path:
     return free
 
 
-def write_labels(path: Path, labels: Labels, ids: npt.NDArray[np.str_] | None = None) -> None:
-    """Write the cluster of each sample as CSV; ``-`` is standard output."""
+def write_labels(
+    path: Path,
+    labels: Labels,
+    ids: npt.NDArray[np.str_] | None = None,
+    membership: Matrix | None = None,
+) -> None:
+    """Write the cluster of each sample as CSV; ``-`` is standard output.
+
+    With memberships there are two more columns: the sample's membership in its cluster, and the
+    other cluster in which it has most.
+    """
     names: Iterable[int | str] = range(labels.size) if ids is None else ids.tolist()
-    _write_csv(path, ("sample", "cluster"), zip(names, labels.tolist(), strict=True))
+    if membership is None:
+        _write_csv(path, ("sample", "cluster"), zip(names, labels.tolist(), strict=True))
+        return
+    confidence = membership[np.arange(labels.size), labels]
+    parts = (labels.tolist(), map("{:.3f}".format, confidence), runners_up(membership, labels))
+    columns = ("sample", "cluster", "confidence", "runner_up")
+    _write_csv(path, columns, zip(names, *parts, strict=True))
+
+
+def runners_up(membership: Matrix, labels: Labels) -> list[int | str]:
+    """Return the other cluster in which each sample has most membership; "" if there is none.
+
+    Examples
+    --------
+    >>> runners_up(np.array([[0.7, 0.1, 0.2], [0.5, 0.3, 0.2]]), np.array([0, 1]))
+    [2, 0]
+    """
+    if membership.shape[1] == 1:
+        return [""] * labels.size
+    others = membership.copy()
+    others[np.arange(labels.size), labels] = -1.0
+    found: list[int | str] = others.argmax(axis=1).tolist()
+    return found
 
 
 def write_combinations(path: Path, found: Sequence[Combination], order: int) -> None:

@@ -54,6 +54,7 @@ class State:
     SPANNED = "spanned"  # orthonormal basis of a prediction of deficient rank
     SCALED = "scaled"  # rows of F, scaled for k-means
     EMBEDDING = "embedding"  # spectral embedding, samples x dimensions
+    DISTANCE = "distance"  # mean distance from the nearest samples
 
 
 @dataclass(frozen=True)

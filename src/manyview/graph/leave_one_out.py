@@ -181,10 +181,41 @@ class LabelJudge:
             labels = without_empty(predicted, self._n_clusters)  # if the sample misses a cluster
         engine.scatter(State.LABELS, labels)
 
+    def scores(self, labels: Labels) -> Matrix:
+        """Return the one-hot indicator of all samples, as others predict it.
+
+        The predictions for the sample leave their sample out; the regressions predict the rest.
+
+        Parameters
+        ----------
+        labels : ndarray of shape (n_samples,)
+            Labels of all samples.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+        """
+        own = labels[self.graphs.sample]
+        F, engine = _indicator(own, self._n_clusters), self._engine
+        roots = np.sqrt(np.bincount(own, minlength=self._n_clusters))
+        mean = mean_prediction([ridge.leave_one_out(F) for ridge in self._regressions], F)
+        if self.graphs.complete:
+            return np.asarray(mean.rows * roots)
+        coefficients = coefficients_of(self._regressions, F, engine.dtype)
+        engine.update(_score_kernel, self.graphs.comparison, coefficients)
+        scores = to_numpy(engine.gather(State.PREDICTION)).astype(np.float64)
+        engine.forget(State.PREDICTION)
+        scores[self.graphs.sample] = mean.rows
+        return np.asarray(scores * roots)
+
 
 def _label_kernel(block: Block, comparison: Comparison, coefficients: list[Array]) -> Update:
     predicted = predicted_rows(block, comparison, coefficients)
     return {State.LABELS: namespace(predicted).argmax(predicted, axis=1)}, ()
+
+
+def _score_kernel(block: Block, comparison: Comparison, coefficients: list[Array]) -> Update:
+    return {State.PREDICTION: predicted_rows(block, comparison, coefficients)}, ()
 
 
 def _voted(rows: Matrix, F: Matrix) -> Prediction:

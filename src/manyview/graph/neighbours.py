@@ -30,6 +30,7 @@ __all__ = [
     "Comparison",
     "chunks_of",
     "compare_sample",
+    "compared_rows",
     "comparison_with",
     "harmonic_weights",
     "kernels_of",
@@ -134,7 +135,7 @@ def _missing(view: RowView) -> Array | None:
 
 
 def _mean_products(landmarks: Rows, missing: Array | None, by_distance: bool) -> Array | None:
-    """Return the mean products of landmarks with each of them, if some miss the view.
+    """Return the mean products of landmarks with each of them, if some but not all miss the view.
 
     Rows that are compared by distance have a mean of 0 anyway.
     """
@@ -142,6 +143,8 @@ def _mean_products(landmarks: Rows, missing: Array | None, by_distance: bool) ->
         return None
     xp = namespace(missing)
     some = xp.nonzero(~missing)[0][:1000]
+    if not some.shape[0]:
+        return None
     parts = (None if part is None else part[some] for part in landmarks[2:])
     x = landmarks.x[some] if is_sparse(landmarks.x) else xp.take(landmarks.x, some, axis=0)
     return xp.mean(inner_products(Rows(x, landmarks.shift, *parts), landmarks), axis=0)
@@ -172,7 +175,7 @@ def kernels_of(block: Block, chunk: slice, comparison: Comparison) -> list[Array
 
     The first is the product over the views; those of the single views follow if there are several.
     """
-    _, products = _compared(block, chunk, comparison)
+    _, products = compared_rows(block, chunk, comparison)
     return _kernels(products, block, chunk, comparison)
 
 
@@ -199,7 +202,7 @@ def compare_sample(
     block, place = Block(slice(0, size), rows), np.argsort(drawn)
 
     def compared(chunk: slice) -> tuple[list[Array], list[Array]]:
-        prepared, products = _compared(block, chunk, comparison)
+        prepared, products = compared_rows(block, chunk, comparison)
         fitted = [product[:, :n_fitted] for product in products]
         kernels = _kernels(fitted, block, chunk, comparison)
         affinities = []
@@ -227,7 +230,9 @@ def compare_sample(
     )
 
 
-def _compared(block: Block, chunk: slice, comparison: Comparison) -> tuple[list[Rows], list[Array]]:
+def compared_rows(
+    block: Block, chunk: slice, comparison: Comparison
+) -> tuple[list[Rows], list[Array]]:
     """Return some rows of a block, prepared, and their products with the landmarks, by view."""
     prepared, products = [], []
     for view, compared in zip(block.views, comparison.views, strict=True):

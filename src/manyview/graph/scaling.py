@@ -25,7 +25,7 @@ from manyview.graph.settings import DEFAULTS, GraphSettings
 from manyview.linalg.threads import limited_threads
 from manyview.views import Normalize, Views, as_views, check_scale, normalize_by_view
 
-__all__ = ["resolve_normalization"]
+__all__ = ["random_samples", "resolve_normalization"]
 
 
 def resolve_normalization(
@@ -43,7 +43,7 @@ def resolve_normalization(
     if not open_views:
         check_scale(views, by_view)
         return by_view
-    sample = _sample(views, rng, settings)
+    sample = random_samples(views, settings.scaling_samples, rng)[1]
     n_clusters = min(n_clusters, settings.scaling_clusters)
     standardised = list(by_view)
     for v in open_views:
@@ -68,17 +68,22 @@ def resolve_normalization(
     return standardised if by_distance < settings.clearly * by_angle else by_view
 
 
-def _sample(views: Views, rng: np.random.Generator, settings: GraphSettings) -> Views:
-    """Return all samples, or some random ones, in the memory of this process."""
+def random_samples(
+    views: Views, most: int, rng: np.random.Generator
+) -> tuple[npt.NDArray[np.intp], Views]:
+    """Return the numbers of all samples, or of `most` random ones, and their rows in this process.
+
+    Numbers are in ascending order.
+    """
     engine, n = engine_for(views, normalize=None), views.n_samples
-    count = min(n, settings.scaling_samples)
+    count = min(n, most)
     sample = np.arange(n) if count == n else np.sort(rng.choice(n, count, replace=False))
     with engine.running():
         rows = engine.take(sample)
     present = None
     if views.present is not None:
         present = np.stack([_present(view) for view in rows], axis=1)
-    return as_views([view.x for view in rows], present=present, warn=False)
+    return sample, as_views([view.x for view in rows], present=present, warn=False)
 
 
 def _present(view: RowView) -> npt.NDArray[np.bool_]:

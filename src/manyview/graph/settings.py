@@ -112,6 +112,17 @@ class GraphSettings:
     hardly_unexplained: float = 0.02
     """Added to the unexplained part of an embedding: below that, differences mean nothing."""
 
+    # Outliers.
+    outlier_samples: int = 2000
+    """Samples among which neighbours are found for outlier scores; by convention."""
+    outlier_neighbours: int = 10
+    """Neighbours from which the mean distance is taken; 5 and 20 find the same outliers."""
+    least_distance: float = 0.01
+    """Lower limit of such a distance, relative to the mean, which duplicates need; by
+    convention."""
+    least_deviation: float = 0.01
+    """Lower limit of the standard deviation of its logarithm in a cluster; by convention."""
+
     # k-means.
     embedding_restarts: tuple[int, int] = (3, 10)
     """Fewest and most restarts of k-means on the embedding; 300 / K lie between. By convention."""

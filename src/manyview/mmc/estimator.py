@@ -42,6 +42,7 @@ from manyview.mmc.indicator import (
     OrthogonalIndicator,
 )
 from manyview.mmc.initial import INITS, Given, LabelInitialisation
+from manyview.mmc.membership import LazyMemberships, Memberships, Training
 from manyview.mmc.objective import checked_rank, default_gamma, penalty_named
 from manyview.mmc.prediction import Predictor
 from manyview.mmc.solver import Candidate, Problem, best_of
@@ -56,6 +57,7 @@ _INDICATORS: dict[str, type[Indicator]] = {
     "leave-one-out": LeaveOneOutIndicator,
     "orthogonal": OrthogonalIndicator,
 }
+_LAZY = ("membership_", "confidence_", "outlier_score_", "_found_memberships")
 
 
 class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer):
@@ -155,6 +157,18 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         J after every iteration.
     n_iter_ : int
         Number of iterations.
+    membership_ : ndarray of shape (n_samples, n_clusters)
+        Membership of each sample in each cluster; rows sum to one. It is calibrated: about 80 % of
+        the samples with a membership of .8 are in that cluster again when half of the data is
+        clustered anew. Like the next two it is computed when it is first asked for, which takes up
+        to as long as the fit, and the model refers to the training views until then.
+    confidence_ : ndarray of shape (n_samples,)
+        Membership of each sample in its own cluster, that in ``labels_``. It is the largest one
+        except for samples between clusters.
+    outlier_score_ : ndarray of shape (n_samples,)
+        How far each sample is from its ten nearest samples: the logarithm of the mean distance, as
+        a robust z-score within its cluster. :meth:`labels_without_outliers` sets aside those above
+        3.5.
     n_views_, n_features_in_, view_names_, feature_names_in_
         The number of views seen by fit and, for each view, its number of features, its name, and
         the names of its features or None.
@@ -314,6 +328,17 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self._record_views(checked)
         self._record(best, problem, predictor)
         self._statistics = statistics
+        self._memberships: LazyMemberships | None = LazyMemberships(
+            Training(
+                checked,
+                int(self.n_clusters),
+                self.labels_,
+                self.order,
+                self._predictor,
+                self._graph_settings,
+                self._n_threads,
+            )
+        )
         message = fit_warning(
             best.fitted, problem, checked, gamma=self.gamma, interrupted=interrupted
         )
@@ -353,6 +378,91 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         """
         prediction: Matrix = self._as_output(self._predicted(views, State.PREDICTION), views)
         return prediction
+
+    def predict_proba(self, views: Any) -> Matrix:
+        """Return the memberships of out-of-sample views.
+
+        Parameters
+        ----------
+        views : list, tuple or dict of array-likes, or Views
+            As in `predict`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+            The membership of each sample in each cluster, calibrated as ``membership_`` is. Rows
+            sum to one, and the largest entry is that of the cluster that `predict` returns.
+
+        Examples
+        --------
+        >>> from manyview import MMC
+        >>> from manyview.datasets import make_views
+        >>> views, _ = make_views(n_samples=150, n_clusters=3, random_state=0)
+        >>> model = MMC(n_clusters=3, random_state=0).fit(views)
+        >>> some = views.take([0, 1])
+        >>> bool((model.predict_proba(some).argmax(axis=1) == model.predict(some)).all())
+        True
+        """
+        # unusable views are rejected before memberships are computed
+        prediction = self._predicted(views, State.PREDICTION)
+        calibration = self._found_memberships.calibration
+        return calibration.memberships(self._predictor.directions(prediction))
+
+    @property
+    def membership_(self) -> Matrix:
+        """Membership of each sample in each cluster."""
+        return self._found_memberships.membership
+
+    @property
+    def confidence_(self) -> npt.NDArray[np.float64]:
+        """Membership of each sample in its own cluster."""
+        membership, labels = self.membership_, to_numpy(self.labels_)
+        return np.asarray(membership[np.arange(labels.size), labels])
+
+    @property
+    def outlier_score_(self) -> npt.NDArray[np.float64]:
+        """Distance of each sample from its neighbours, as a robust z-score within its cluster."""
+        return self._found_memberships.outlier_score
+
+    def labels_without_outliers(self, threshold: float = 3.5) -> npt.NDArray[np.intp]:
+        """Return the labels, with -1 for samples whose outlier score is above a threshold.
+
+        Parameters
+        ----------
+        threshold : float, default=3.5
+            Largest ``outlier_score_`` of a sample that keeps its label. 3.5 is the usual limit of
+            robust z-scores.
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ``labels_``, or -1.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from manyview import MMC
+        >>> from manyview.datasets import make_views
+        >>> views, _ = make_views(n_samples=150, n_clusters=3, random_state=0)
+        >>> arrays = [np.array(view) for view in views]
+        >>> for view in arrays:
+        ...     view[0] *= -5.0
+        >>> model = MMC(n_clusters=3, normalize="columns", random_state=0).fit(arrays)
+        >>> np.flatnonzero(model.labels_without_outliers() == -1)
+        array([0])
+        """
+        scores = self.outlier_score_
+        return np.where(scores > threshold, -1, to_numpy(self.labels_)).astype(np.intp)
+
+    @property
+    def _found_memberships(self) -> Memberships:
+        check_is_fitted(self, "labels_")
+        if self._memberships is None:
+            raise AttributeError(
+                "the model was read from a file without memberships, which an earlier version of "
+                "manyview wrote; fit again"
+            )
+        return self._memberships.found
 
     def explain(
         self,
@@ -469,7 +579,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         """Return a copy whose results are NumPy arrays in this process.
 
         The copy predicts without Dask or torch, and can be saved. ``labels_`` and ``indicator_`` of
-        a fit on a cluster or a device must fit into the memory of this process.
+        a fit on a cluster or a device must fit into the memory of this process. Memberships are
+        computed first, unless they were asked for before.
 
         Returns
         -------
@@ -480,6 +591,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         local = copy(self)
         local.labels_ = to_numpy(self.labels_)
         local.indicator_ = to_numpy(self.indicator_)
+        if self._memberships is not None:
+            local._memberships = LazyMemberships(self._memberships.found)
         return local
 
     def _predicted(self, views: Any, what: str) -> Any:
@@ -489,6 +602,14 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         with engine.running():
             self._predictor.predict(engine, incomplete=checked.present is not None)
             return engine.gather(what)
+
+    def __dir__(self) -> list[str]:
+        # names for completion and for the display of notebooks, which read what they find: that
+        # must not compute memberships
+        computed = getattr(self, "_memberships", None)
+        hidden = () if computed is not None and computed.is_computed else _LAZY
+        names = object.__dir__(self)
+        return [name for name in names if name not in hidden and hasattr(self, name)]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -14,6 +14,7 @@ from manyview._version import __version__
 from manyview.engine import Scaling
 from manyview.engine.arrays import to_numpy
 from manyview.mmc.estimator import MMC
+from manyview.mmc.membership import Calibration, LazyMemberships, Memberships
 from manyview.mmc.objective import Factors
 from manyview.mmc.prediction import CentreReadout, CosineReadout, Predictor, Readout
 from manyview.mmc.statistics import Statistics
@@ -30,6 +31,9 @@ _SHAPES = {
     "labels": "N",
     "indicator": "NK",
     "objective": "I",
+    "membership": "NK",
+    "outlier_score": "N",
+    "calibration": "2",
     "cluster_factor": "KR",
     "cluster_predictor": "KR",
     "cosine_weights": "KK",
@@ -55,8 +59,9 @@ Arrays = dict[str, npt.NDArray[Any]]
 def write_model(path: str | os.PathLike[str], model: MMC) -> None:
     """Write a fitted model to a file that :func:`read_model` reads.
 
-    If writing fails, an older file is kept. The file holds the factors, labels and names of the
-    model, but no samples.
+    If writing fails, an older file is kept. The file holds the factors, labels, memberships and
+    names of the model, but no samples. Memberships are computed first, unless they were asked for
+    before.
 
     Parameters
     ----------
@@ -182,6 +187,10 @@ def _arrays(model: MMC) -> Arrays:
         "cluster_factor": model.cluster_factors_,
         "cluster_predictor": predictor.factors.clusters,
     }
+    if model._memberships is not None:
+        found = model._memberships.found
+        arrays["membership"], arrays["outlier_score"] = found.membership, found.outlier_score
+        arrays["calibration"] = np.array(found.calibration)
     if not isinstance(model.init, str):
         # objects become the numbers or strings that they are
         arrays["init"] = np.asarray(np.asarray(to_numpy(model.init)).tolist())
@@ -256,6 +265,11 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
             pairs=arrays["pairs"],
             gains=arrays["gains"],
         )
+    model._memberships = None  # files of earlier versions have none
+    if "membership" in arrays:
+        calibration = Calibration(*map(float, arrays["calibration"]))
+        found = Memberships(arrays["membership"], arrays["outlier_score"], calibration)
+        model._memberships = LazyMemberships(found)
     return model
 
 
@@ -273,7 +287,7 @@ def _check_consistent(model: MMC, arrays: Arrays) -> None:
     n_clusters, rank = model.cluster_factors_.shape
     pairs = arrays.get("pairs", np.empty((0, 4), dtype=np.intp))
     sizes = {"N": model.labels_.size, "K": n_clusters, "R": rank, "I": model.n_iter_}
-    sizes |= {"C": len(pairs), "4": 4}
+    sizes |= {"C": len(pairs), "4": 4, "2": 2}
     for name, array in arrays.items():
         base = name.rstrip("0123456789")
         if base == "init":

@@ -9,7 +9,7 @@ import numpy as np
 
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView, Scaling, State, Update
-from manyview.engine.arrays import Array, as_dtype, namespace, placed_like
+from manyview.engine.arrays import Array, as_dtype, namespace, placed_like, to_numpy
 from manyview.mmc.objective import Factors, Moments, interaction
 
 __all__ = ["CentreReadout", "CosineReadout", "Predictor", "Readout"]
@@ -50,10 +50,13 @@ class CosineReadout:
         squares = np.sum(means * weights, axis=0)
         return cls(weights / np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny)))
 
+    def scores(self, prediction: Array) -> Array:
+        """Return the score of each cluster for each row of a prediction; the label has the most."""
+        return as_dtype(prediction, np.float64) @ placed_like(self.weights, prediction)
+
     def labels(self, prediction: Array) -> Array:
         """Return the cluster of each row of a prediction."""
-        weights = placed_like(self.weights, prediction)
-        return namespace(prediction).argmax(as_dtype(prediction, np.float64) @ weights, axis=1)
+        return namespace(prediction).argmax(self.scores(prediction), axis=1)
 
     def factor_by_cluster(self, clusters: Matrix) -> Matrix:
         """Return the cluster factor whose prediction has a score of each cluster per column: A."""
@@ -71,8 +74,8 @@ class CentreReadout:
     to_indicator: Matrix
     centres: Matrix
 
-    def labels(self, prediction: Array) -> Array:
-        """Return the cluster of each row of a prediction."""
+    def scores(self, prediction: Array) -> Array:
+        """Return the score of each cluster for each row of a prediction; the label has the most."""
         xp = namespace(prediction)
         # k-means has its centres in the precision of the rows
         to_indicator, centres = (
@@ -80,8 +83,11 @@ class CentreReadout:
             for part in (self.to_indicator, self.centres)
         )
         rows = as_dtype(prediction, np.float64) @ to_indicator
-        distances = xp.sum(centres**2, axis=1) - 2.0 * (rows @ centres.T)
-        return xp.argmin(distances, axis=1)
+        return rows @ centres.T - 0.5 * xp.sum(centres**2, axis=1)
+
+    def labels(self, prediction: Array) -> Array:
+        """Return the cluster of each row of a prediction."""
+        return namespace(prediction).argmax(self.scores(prediction), axis=1)
 
     def factor_by_cluster(self, clusters: Matrix) -> Matrix:
         """Return the cluster factor of the inner products with the centres."""
@@ -120,6 +126,15 @@ class Predictor:
             pairs = zip(self.mean_rows, factors, strict=True)
             means = [np.asarray(row @ factor, dtype=dtype) for row, factor in pairs]
         engine.update(_predict_kernel, folded, clusters, self.readout, means)
+
+    def directions(self, prediction: Array) -> Matrix:
+        """Return scores of predictions in rows of unit length, from which memberships follow.
+
+        The lengths are left out because predictions of new samples are smaller.
+        """
+        scores = to_numpy(self.readout.scores(prediction))
+        lengths = np.linalg.norm(scores, axis=1, keepdims=True)
+        return np.asarray(scores / np.where(lengths > 0, lengths, 1.0))
 
 
 def _predict_kernel(
