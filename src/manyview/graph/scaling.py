@@ -25,7 +25,7 @@ from manyview.graph.settings import DEFAULTS, GraphSettings
 from manyview.linalg.threads import limited_threads
 from manyview.views import Normalize, Views, as_views, check_scale, normalize_by_view
 
-__all__ = ["resolve_normalization"]
+__all__ = ["resolve_normalization", "some_samples"]
 
 
 def resolve_normalization(
@@ -43,7 +43,7 @@ def resolve_normalization(
     if not open_views:
         check_scale(views, by_view)
         return by_view
-    sample = _sample(views, rng, settings)
+    sample = some_samples(views, settings.scaling_samples, rng)
     n_clusters = min(n_clusters, settings.scaling_clusters)
     standardised = list(by_view)
     for v in open_views:
@@ -68,17 +68,18 @@ def resolve_normalization(
     return standardised if by_distance < settings.clearly * by_angle else by_view
 
 
-def _sample(views: Views, rng: np.random.Generator, settings: GraphSettings) -> Views:
-    """Return all samples, or some random ones, in the memory of this process."""
+def some_samples(views: Views, most: int, rng: np.random.Generator) -> Views:
+    """Return all samples, or `most` random ones, in the memory of this process."""
     engine, n = engine_for(views, normalize=None), views.n_samples
-    count = min(n, settings.scaling_samples)
+    count = min(n, most)
     sample = np.arange(n) if count == n else np.sort(rng.choice(n, count, replace=False))
     with engine.running():
         rows = engine.take(sample)
     present = None
     if views.present is not None:
         present = np.stack([_present(view) for view in rows], axis=1)
-    return as_views([view.x for view in rows], present=present, warn=False)
+    found = as_views([view.x for view in rows], present=present, warn=False)
+    return replace(found, names=views.names, feature_names=views.feature_names, named=views.named)
 
 
 def _present(view: RowView) -> npt.NDArray[np.bool_]:
