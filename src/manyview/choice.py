@@ -21,7 +21,6 @@ import warnings
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from html import escape
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -150,12 +149,28 @@ class StableClusters:
         roles = {self.n_clusters: "recommended", self.runner_up: "runner-up"}
         return roles.get(row.n_clusters, "")
 
-    def __repr__(self) -> str:
-        heads = ("K", *Stability._fields[1:])
-        lines = ["  ".join([f"{heads[0]:>2}", *heads[1:]])]
+    def as_text(self) -> list[list[str]]:
+        """Return the heads of the table and its rows as they are printed.
+
+        Returns
+        -------
+        list of list of str
+            A list of cells for the heads and for each row. The last one is empty, except for the
+            recommended number and the runner-up.
+        """
+        rows = [["K", *Stability._fields[1:], ""]]
         for row in self.table:
-            cells = [f"{cell:>{len(head)}}" for cell, head in zip(_cells(row), heads, strict=True)]
-            lines.append("  ".join([f"{cells[0]:>2}", *cells[1:], self._role(row)]).rstrip())
+            numbers = [_decimal(cell, 3 if at == 3 else 2) for at, cell in enumerate(row[1:], 1)]
+            rows.append([str(row.n_clusters), *numbers, self._role(row)])
+        return rows
+
+    def __repr__(self) -> str:
+        rows = self.as_text()
+        widths = [max(2, len(head)) for head in rows[0][:-1]]
+        lines = []
+        for *cells, role in rows:
+            padded = [f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)]
+            lines.append("  ".join([*padded, role]).rstrip())
         return "\n".join([self.summary, "", *lines, "", self._basis])
 
     @property
@@ -164,12 +179,13 @@ class StableClusters:
         return f"{self.n_splits} split{plural} of {self.n_samples} samples"
 
     def _repr_html_(self) -> str:
-        heads = "".join(f"<th>{head}</th>" for head in ("K", *Stability._fields[1:], ""))
+        first, *others = self.as_text()
+        heads = "".join(f"<th>{head}</th>" for head in first)
         rows = []
-        for row in self.table:
-            role = self._role(row)
-            cells = "".join(f"<td>{cell}</td>" for cell in (*_cells(row), role))
-            rows.append(f"<tr{' style=font-weight:bold' if role else ''}>{cells}</tr>")
+        for row in others:
+            weight = "bold" if row[-1] else "normal"
+            cells = "".join(f"<td>{cell}</td>" for cell in row)
+            rows.append(f'<tr style="font-weight: {weight}">{cells}</tr>')
         table = f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
         return f"<p>{escape(self.summary)}</p>{table}<p>{escape(self._basis)}</p>"
 
@@ -215,12 +231,6 @@ def _decimal(value: float, digits: int = 2) -> str:
     """
     text = f"{value:.{digits}f}"
     return text.replace("0.", ".", 1) if text.lstrip("-").startswith("0.") else text
-
-
-def _cells(row: Stability) -> list[str]:
-    """Return the numbers of a row as text."""
-    numbers = [_decimal(value, 3 if at == 2 else 2) for at, value in enumerate(row[1:])]
-    return [str(row.n_clusters), *numbers]
 
 
 def choose_n_clusters(
@@ -311,7 +321,7 @@ def stable_clusters(
     max_samples: int = 5000,
     n_threads: int = 1,
     shown: bool = False,
-    settings: ChoiceSettings = ChoiceSettings(),  # noqa: B008 - frozen
+    settings: ChoiceSettings = ChoiceSettings(),
 ) -> StableClusters:
     """Compare numbers of clusters of checked views."""
     sample = some_samples(views, max_samples, rng)

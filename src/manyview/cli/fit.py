@@ -75,6 +75,7 @@ def fit_file(
         notes.print()
         rows = [
             *label_facts(model.labels_, model.n_clusters_, dataset.y),
+            *([] if model.choice_ is None else [("stability", model.choice_.summary)]),
             ("scaling", ", ".join(f"{name} {by}" for name, by in model.normalize_.items())),
             ("iterations", str(model.n_iter_)),
             ("objective", objective_span(model)),
