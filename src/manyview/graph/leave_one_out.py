@@ -126,10 +126,10 @@ class LabelJudge:
         other._votes = other.graphs.votes()
         return other
 
-    def first_candidate(self, rng: np.random.Generator) -> tuple[Clusters, Judged]:
-        """Return the clusters of the graph of all orders, and their labels after the rounds."""
+    def first_candidate(self, rng: np.random.Generator) -> tuple[Clusters, float]:
+        """Return the clusters of the graph of all orders, and their error after the rounds."""
         clusters = self.graphs.clusters(ALL_ORDERS, self._n_clusters, rng)
-        return clusters, self._judged(clusters)
+        return clusters, self.settled(clusters.labels).error
 
     def best_candidate(self, rng: np.random.Generator) -> Judged:
         """Return the labels from the first graph, or from a candidate that ends clearly clearer.
