@@ -35,8 +35,8 @@ def clear_sets() -> Iterator[tuple[str, Any, int]]:
         ):
             y = rng.choice(n_clusters, p=parts, size=500)
             centres = [rng.uniform(-10.0, 10.0, (n_clusters, width)) for width in (8, 5)]
-            views = [centre[y] + rng.standard_normal((500, centre.shape[1])) for centre in centres]
-            yield f"{name} {n_clusters}", views, n_clusters
+            blobs = [centre[y] + rng.standard_normal((500, centre.shape[1])) for centre in centres]
+            yield f"{name} {n_clusters}", blobs, n_clusters
 
 
 def noise_sets() -> Iterator[tuple[str, Any, int]]:
@@ -47,7 +47,7 @@ def noise_sets() -> Iterator[tuple[str, Any, int]]:
         normal = [rng.standard_normal((n_samples, width)) for width in widths]
         yield f"normal {draw}", normal, 0
         yield f"uniform {draw}", [rng.uniform(size=(n_samples, width)) for width in widths], 0
-        rates = (0.05, 30.0 / np.arange(1.0, 301.0))
+        rates = (np.full(300, 0.05), 30.0 / np.arange(1.0, 301.0))
         for name, rate in zip(("rare counts", "words"), rates, strict=True):
             counts = [rng.poisson(rate, (n_samples, 300)).astype(float) for _ in range(2)]
             for view in counts:
@@ -66,7 +66,7 @@ def real_sets(names: list[str]) -> Iterator[tuple[str, Any, int]]:
     """Yield data sets with classes."""
     for name in names:
         dataset = find_dataset(name)
-        yield name, dataset.views, len(np.unique(dataset.y))
+        yield name, dataset.views, len(np.unique(np.asarray(dataset.y)))
 
 
 def main() -> None:

@@ -5,8 +5,8 @@ halves are clustered on their own. Kernel regressions on one half then predict c
 other, and the adjusted Rand index compares these with the clusters found there. No sample has a
 part on both sides of a comparison.
 
-Two clusters of clear data often agree best, and agreement falls with K even on clear data, as there
-are more boundaries on which to disagree. So the values of K are compared by the score::
+Few, coarse groups often agree best, and agreement falls with K even on clear data, because there are
+more boundaries on which to disagree. So the values of K are compared by the score::
 
     agreement^3 (1 - e) log K
 
@@ -387,11 +387,15 @@ def _stand_out(
 ) -> tuple[int | None, int | None]:
     """Return the numbers with the two best local maxima of the score, None where there are none."""
     scores = np.array([-np.inf, *(row.score for row in table), -np.inf])
-    peaks = np.flatnonzero((scores[1:-1] > scores[:-2]) & (scores[1:-1] >= scores[2:]))
-    found = sorted((table[at] for at in peaks), key=lambda row: -row.score)
+    peaks = (scores[1:-1] > scores[:-2]) & (scores[1:-1] >= scores[2:])
+    found = sorted((row for row, peak in zip(table, peaks, strict=True) if peak), key=_by_score)
     numbers = [row.n_clusters for row in found if row.agreement >= settings.least_agreement]
     best, other, *_ = [*numbers, None, None]
     return best, other
+
+
+def _by_score(row: Stability) -> float:
+    return -row.score
 
 
 class _Agreement(NamedTuple):

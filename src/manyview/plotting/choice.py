@@ -62,7 +62,7 @@ def plot_n_clusters(choice: StableClusters, *, ax: Axes | None = None) -> Axes:
     ax.fill_between(numbers, agreement - spread, agreement + spread, color=BLUE, alpha=0.15)
     ax.plot(numbers, agreement, color=BLUE, marker="o", markersize=4, label="agreement of halves")
     least = ChoiceSettings().least_agreement
-    ax.axhline(least, color=QUIET, linestyle=":", linewidth=1.0, label="clusters need")
+    ax.axhline(least, color=QUIET, linestyle=":", linewidth=1.0, label="needed by clusters")
     marks = (
         (choice.n_clusters, VERMILLION, "recommended"),
         (choice.runner_up, ORANGE, "runner-up"),
