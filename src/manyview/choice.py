@@ -332,9 +332,12 @@ def stable_clusters(
     found: list[list[_Agreement]] = []
     with (
         limited_threads(1),
+        warnings.catch_warnings(),
         ProgressBar("choice of K", total=n_splits, shown=shown) as bar,
         ThreadPoolExecutor(min(n_threads, n_splits)) as pool,
     ):
+        # of so many fits, single warnings say little; filters are shared by all threads
+        warnings.simplefilter("ignore", UserWarning)
         # without threads, an interrupt is immediate
         runs = pool.map(halves.compared, seeds) if n_threads > 1 else map(halves.compared, seeds)
         try:
@@ -491,8 +494,4 @@ class _Halves:
         estimator: Any = clone(self.estimator)
         known = estimator.get_params(deep=False)
         estimator.set_params(**{key: value for key, value in parameters.items() if key in known})
-        with warnings.catch_warnings():
-            # of so many fits, single warnings say little
-            warnings.simplefilter("ignore", UserWarning)
-            labels = estimator.fit(half).labels_
-        return to_numpy(labels).astype(np.intp)
+        return to_numpy(estimator.fit(half).labels_).astype(np.intp)
