@@ -5,8 +5,8 @@ halves are clustered on their own. Kernel regressions on one half then predict c
 other, and the adjusted Rand index compares these with the clusters found there. No sample has a
 part on both sides of a comparison.
 
-Few, coarse groups often agree best, and agreement falls with K even on clear data, because there are
-more boundaries on which to disagree. So the values of K are compared by the score::
+Few, coarse groups often agree best, and agreement falls with K even on clear data, because there
+are more boundaries on which to disagree. So the values of K are compared by the score::
 
     agreement^3 (1 - e) log K
 
