@@ -8,6 +8,7 @@ CONTRACT = {
     "manyview": [
         *("MMC", "SEC", "CoRegSC", "AMGL", "RMKMC", "MultiNMF", "KCTD", "SCMV3DT"),
         "MultiViewSpectral",
+        *("choose_n_clusters", "StableClusters"),
         *("Views", "as_views", "read_model", "write_model", "__version__"),
     ],
     "manyview.graph": ["MultiViewSpectral"],

@@ -2,6 +2,7 @@
 
 from manyview._version import __version__
 from manyview.baselines import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
+from manyview.choice import StableClusters, choose_n_clusters
 from manyview.graph import MultiViewSpectral
 from manyview.mmc import MMC, read_model, write_model
 from manyview.views import Views, as_views
@@ -16,9 +17,11 @@ __all__ = [
     "CoRegSC",
     "MultiNMF",
     "MultiViewSpectral",
+    "StableClusters",
     "Views",
     "__version__",
     "as_views",
+    "choose_n_clusters",
     "read_model",
     "write_model",
 ]

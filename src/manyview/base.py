@@ -63,7 +63,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         Names of the features of each view, None where they have none.
     """
 
-    n_clusters: int
+    n_clusters: Any
     random_state: Any
     verbose: int
     labels_: npt.NDArray[np.intp]
@@ -101,10 +101,12 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         """Validate parameters and views."""
         self._validate_params()
         checked = as_views(views, min_samples=2)
-        check_n_clusters(self.n_clusters, checked)
+        chosen = isinstance(self.n_clusters, str)  # "auto", from the views
+        if not chosen:
+            check_n_clusters(self.n_clusters, checked)
         self._check_kind(checked)
         check_shared_samples(checked)
-        warn_of_few_distinct(self.n_clusters, checked)
+        warn_of_few_distinct(2 if chosen else self.n_clusters, checked)
         warn_of_single_features(checked, getattr(self, "normalize", None))
         return checked
 

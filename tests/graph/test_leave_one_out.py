@@ -257,3 +257,42 @@ class TestScores:
             judge = LabelJudge(engine, 3, np.random.default_rng(0), settings=settings)
             scores = judge.scores(wrong)
         np.testing.assert_array_equal(scores[:10].argmax(axis=1), y[:10])
+
+
+class TestSeveralNumbersOfClusters:
+    """A judge serves several numbers of clusters, and other samples."""
+
+    def test_for_more_clusters_it_is_as_one_made_for_them(self):
+        views, _ = make_views(150, 3, (8, 6), random_state=0)
+        engine = engine_of(views)
+        with engine.running():
+            few, many = (LabelJudge(engine, number, np.random.default_rng(0)) for number in (2, 4))
+            shared = few.for_clusters(4)
+            first, second = (
+                judge.first_candidate(np.random.default_rng(1)) for judge in (many, shared)
+            )
+        assert shared.graphs.sizes == many.graphs.sizes < few.graphs.sizes
+        assert (first[0].labels == second[0].labels).all()
+        assert first[1] == pytest.approx(second[1])
+        assert first[0].eigengap == pytest.approx(second[0].eigengap, abs=1e-3)
+
+    @both
+    def test_labels_are_extended_to_other_samples(self, settings):
+        views, y = make_views(300, 3, (8, 6), random_state=0)
+        own, others = np.arange(0, 300, 2), np.arange(1, 300, 2)
+        engine = engine_of(views.take(own))
+        with engine.running():
+            judge = LabelJudge(engine, 2, np.random.default_rng(0), settings=settings)
+        if judge.graphs.complete:
+            scaled = engine_of(views.take(others))
+            with scaled.running():
+                three, two = judge.extended(scaled, [y[own], y[own] % 2])
+            assert clustering_accuracy(y[others], three) > 0.95
+            assert clustering_accuracy(y[others] % 2, two) > 0.95
+
+    def test_the_error_of_labels_is_small_if_they_can_be_predicted(self, rng):
+        views, y = make_views(150, 3, (8, 6), random_state=0)
+        engine = engine_of(views)
+        with engine.running():
+            judge = LabelJudge(engine, 3, rng)
+        assert judge.error_of(y) < 0.2 < 0.8 < judge.error_of(rng.permutation(y))

@@ -115,7 +115,7 @@ class TestClearEmbedding:
         weights = np.exp(-3.0 * (place[:, None] - place) ** 2) * rng.random((120, 120))
         graph = sp.csr_array(np.triu(weights, 1) + np.triu(weights, 1).T)
         plain = np.abs(unit_rows(graph_embedding(graph, 6, rng=rng))).mean(axis=0)
-        rows = clear_embedding(graph, 6, rng=rng)
+        rows, _ = clear_embedding(graph, 6, rng=rng)
         clear = np.abs(unit_rows(rows[:, :6])).mean(axis=0)
         assert (clear[3:] < 0.5 * plain[3:]).all()
         assert (np.abs(rows).mean(axis=0)[6:] < 0.5 * plain[3:].min()).all()
@@ -124,7 +124,7 @@ class TestClearEmbedding:
     @pytest.mark.parametrize(("n", "n_components"), [(3, 3), (4, 3), (7, 4)])
     def test_of_hardly_more_samples_than_clusters(self, n, n_components):
         graph = sp.csr_array(np.ones((n, n)) - np.eye(n))
-        found = clear_embedding(graph, n_components, rng=np.random.default_rng(0))
+        found, _ = clear_embedding(graph, n_components, rng=np.random.default_rng(0))
         assert n_components <= found.shape[1] < 2 * n_components
         assert np.isfinite(found).all()
 
@@ -138,7 +138,7 @@ class TestClearEmbedding:
             rng = np.random.default_rng(seed)
             weights = np.triu(alike * rng.random(alike.shape), 1)
             graph = sp.csr_array(weights + weights.T)
-            hard, soft = graph_embedding(graph, 3, rng=rng), clear_embedding(graph, 3, rng=rng)
+            hard, soft = graph_embedding(graph, 3, rng=rng), clear_embedding(graph, 3, rng=rng)[0]
             return [rows @ rows.T for rows in (unit_rows(hard), soft)]
 
         (hard, soft), (hard_again, soft_again) = embeddings(0), embeddings(1)
@@ -146,7 +146,7 @@ class TestClearEmbedding:
 
     def test_equal_components(self):
         graph = sp.block_diag([sp.coo_array(np.ones((3, 3)) - np.eye(3))] * 8, format="csr")
-        found = clear_embedding(sp.csr_array(graph), 2, rng=np.random.default_rng(0))
+        found, _ = clear_embedding(sp.csr_array(graph), 2, rng=np.random.default_rng(0))
         np.testing.assert_allclose(np.linalg.norm(found, axis=1).sum(), 6.0)
 
 

@@ -8,7 +8,7 @@ from sklearn.cluster import KMeans
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import adjusted_rand_score
 
-from manyview import MMC, as_views
+from manyview import MMC, as_views, read_model, write_model
 from manyview.datasets import make_views, read_views
 from manyview.graph.settings import GraphSettings
 from manyview.iterate import ProgressBar
@@ -423,3 +423,47 @@ def test_held_out_samples_are_predicted_and_images_are_dropped(data_dir, name):
     found = fitted(views.take(seen), k=k).predict(views.take(held))
     expected = normalized_mutual_info(truth, whole.labels_)
     assert normalized_mutual_info(truth[held], found) > expected - 0.03
+
+
+class TestAutomaticNumberOfClusters:
+    def test_the_recommended_number_is_fitted(self):
+        views, _ = make_views(150, 3, (8, 6), random_state=0)
+        model = MMC("auto", random_state=0, n_jobs=1).fit(views)
+        assert model.n_clusters_ == model.choice_.n_clusters == 3
+        assert model.n_clusters == "auto"
+        assert model.indicator_.shape == (150, 3)
+        again = clone(model)
+        assert again.get_params()["n_clusters"] == "auto"
+        assert not hasattr(again, "n_clusters_")
+        assert (again.fit(views).labels_ == model.labels_).all()
+
+    def test_given_numbers_are_kept(self):
+        views, _ = make_views(60, 3, (8, 6), random_state=0)
+        model = MMC(2, random_state=0).fit(views)
+        assert (model.n_clusters_, model.choice_) == (2, None)
+
+    def test_model_files_keep_the_number(self, tmp_path):
+        views, _ = make_views(150, 3, (8, 6), random_state=0)
+        model = MMC("auto", random_state=0).fit(views)
+        write_model(tmp_path / "a.model", model)
+        again = read_model(tmp_path / "a.model")
+        assert (again.n_clusters, again.n_clusters_) == ("auto", 3)
+
+    def test_noise_raises(self):
+        rng = np.random.default_rng(0)
+        noise = [rng.standard_normal((150, 8)) for _ in range(2)]
+        with pytest.raises(ValueError, match=r"no clusters found.*number of clusters"):
+            MMC("auto", random_state=0).fit(noise)
+
+    @pytest.mark.parametrize("n_clusters", ["many", 2.5, 0])
+    def test_other_values_are_rejected(self, n_clusters):
+        views, _ = make_views(60, 3, (8, 6), random_state=0)
+        with pytest.raises(ValueError, match="n_clusters"):
+            MMC(n_clusters).fit(views)
+
+    def test_labels_and_few_samples_need_a_number(self):
+        views, y = make_views(60, 3, (8, 6), random_state=0)
+        with pytest.raises(ValueError, match="n_clusters='auto' with labels as init"):
+            MMC("auto", init=y).fit(views)
+        with pytest.raises(ValueError, match="n_clusters='auto' with 15 samples"):
+            MMC("auto").fit(views.take(range(15)))

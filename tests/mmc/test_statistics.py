@@ -110,7 +110,8 @@ def test_with_restarts_the_statistics_are_those_of_the_labels_kept():
     views, _ = make_views(120, 4, (6, 5), separation=2.0, random_state=0)
     model = MMC(4, init="random", n_init=4, random_state=3).fit(views)
     for k, mean in enumerate(model._statistics.means[0]):
-        np.testing.assert_allclose(mean, np.asarray(views.arrays[0])[model.labels_ == k].mean(axis=0))
+        expected = np.asarray(views.arrays[0])[model.labels_ == k].mean(axis=0)
+        np.testing.assert_allclose(mean, expected)
 
 
 def test_many_clusters_have_few_pairs():

@@ -31,6 +31,7 @@ def _help(text: str, *examples: str) -> str:
 _HELP = _help(
     "Cluster samples that come in several views, such as text and images.",
     "manyview demo",
+    "manyview choose-k news.npz",
     "manyview fit news.npz -k 6 --out labels.csv --model news.model",
     "manyview predict news.model more.npz --out more.csv",
     "manyview compare news.npz --methods all --repeats 20",
@@ -49,14 +50,28 @@ DATA is a native file (.npz), a MATLAB file (.mat), a MuData file (.h5mu), a fol
 or .parquet files with one file per view and a common column of sample ids, or the name of a data \
 set, such as digits. Known classes in DATA are used for scoring only.
 
+-k auto compares 2 to 20 clusters like the command choose-k and takes the recommended number.
+
 Existing files are kept unless you pass --force. Ctrl-C stops the iterations early and writes the \
 labels found so far.""",
     "manyview fit news.npz -k 6",
+    "manyview fit news.npz -k auto",
     "manyview fit news.npz -k 6 --gamma 0.1 --n-init 5 --out labels.csv --force",
     "manyview fit views.mat -k 10 --normalize columns --out - | sort -t, -k2n",
     "manyview fit news.npz -k 6 --out groups.csv --explain features.csv",
     "manyview fit patients -k 5 --id-column barcode --model patients.model",
     "manyview fit large.npz -k 100 --checkpoint fit.ckpt",
+)
+
+_CHOOSE_HELP = _help(
+    """Compare numbers of clusters of DATA by their stability, and recommend one.
+
+The samples are split into halves several times, and both halves are clustered. The table shows \
+for each number K how well the clusters of a half agree with those that the other half predicts \
+for it: 1 if they are the same, 0 if they agree by chance. DATA is as in the command fit. Known \
+classes are not used.""",
+    "manyview choose-k news.npz",
+    "manyview choose-k news.npz --from 5 --to 30 --splits 10 --plot stability.png",
 )
 
 _PREDICT_HELP = _help(
@@ -120,6 +135,16 @@ def _option(
         return value
 
     return typer.Option(*names, metavar=metavar, help=help, show_default=default, callback=check)
+
+
+def _number_or_auto(value: str) -> Any:
+    """Return a number of clusters as an integer, or "auto"."""
+    if value == "auto":
+        return value
+    if not value.isdecimal() or int(value) < 1:
+        shown = value if value.lstrip("-").isdecimal() else repr(value)
+        raise typer.BadParameter(f"{shown}; expected an integer of at least 1, or auto")
+    return int(value)
 
 
 def _not_empty(name: str) -> str:
@@ -209,7 +234,16 @@ def demo(
 @app.command(help=_FIT_HELP)
 def fit(
     data: Data,
-    n_clusters: Annotated[int, _option("Number of clusters.", "K", "--clusters", "-k", least=1)],
+    n_clusters: Annotated[
+        str,
+        typer.Option(
+            "--clusters",
+            "-k",
+            metavar="K",
+            callback=_number_or_auto,
+            help="Number of clusters, or auto to choose it by stability.",
+        ),
+    ],
     out: Out = Path("labels.csv"),
     explain: Annotated[
         Path | None,
@@ -336,6 +370,54 @@ def fit(
         quiet=quiet,
         classes=classes,
         id_column=id_column,
+    )
+
+
+@app.command("choose-k", help=_CHOOSE_HELP)
+def choose_k(
+    data: Data,
+    first: Annotated[int, _option("Smallest number of clusters.", "K", "--from", least=2)] = 2,
+    last: Annotated[int, _option("Largest number of clusters.", "K", "--to", least=2)] = 12,
+    n_splits: Annotated[
+        int, _option("Number of splits into halves.", "N", "--splits", least=1)
+    ] = 5,
+    max_samples: Annotated[
+        int, _option("Most samples to use; of more, so many random ones.", "N", least=1)
+    ] = 5000,
+    plot: Annotated[
+        Path | None,
+        _option("Figure of the table to write; its suffix is the format.", "FILE"),
+    ] = None,
+    force: Force = False,
+    seed: Annotated[int, _option("Seed of the random numbers.", "N", least=0, most=2**32 - 1)] = 0,
+    n_jobs: Annotated[
+        int | None,
+        _option(
+            "Number of splits at the same time; -1 for all processors.",
+            "N",
+            "--jobs",
+            "-j",
+            default="1",
+        ),
+    ] = None,
+    id_column: IdColumn = None,
+    quiet: TablesOnly = False,
+) -> None:
+    """Run :func:`manyview.cli.choose.choose_for_file`."""
+    from manyview.cli.choose import choose_for_file
+
+    choose_for_file(
+        data,
+        first,
+        last,
+        plot=plot,
+        force=force,
+        quiet=quiet,
+        id_column=id_column,
+        n_splits=n_splits,
+        max_samples=max_samples,
+        random_state=seed,
+        n_jobs=n_jobs,
     )
 
 

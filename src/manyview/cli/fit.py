@@ -77,7 +77,8 @@ def fit_file(
     if not quiet:
         notes.print()
         rows = [
-            *label_facts(model.labels_, model.n_clusters, dataset.y),
+            *label_facts(model.labels_, model.n_clusters_, dataset.y),
+            *([] if model.choice_ is None else [("stability", model.choice_.summary)]),
             ("scaling", ", ".join(f"{name} {by}" for name, by in model.normalize_.items())),
             ("iterations", str(model.n_iter_)),
             ("objective", objective_span(model)),
@@ -148,5 +149,5 @@ def predict_file(
     out = free_path(out, force=force)
     write_labels(out, labels, dataset.sample_ids)
     if not quiet:
-        rows = [*label_facts(labels, model.n_clusters, dataset.y), *file_facts({"labels": out})]
+        rows = [*label_facts(labels, model.n_clusters_, dataset.y), *file_facts({"labels": out})]
         print_parts(new_console(stderr=out == STDOUT), facts(rows))

@@ -32,7 +32,9 @@ them is treated so, and the regressions predict the others: time is linear in th
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Sequence
+from copy import copy
+from typing import NamedTuple, Self
 
 import numpy as np
 
@@ -41,7 +43,7 @@ from manyview.engine import Block, Engine, State, Update
 from manyview.engine.arrays import Array, namespace, to_numpy
 from manyview.graph.neighbours import Comparison
 from manyview.graph.regression import Prediction, coefficients_of, mean_prediction, predicted_rows
-from manyview.graph.settings import DEFAULTS, GraphSettings
+from manyview.graph.settings import ALL_ORDERS, DEFAULTS, GraphSettings
 from manyview.graph.spectral import AffinityGraphs, Clusters
 from manyview.linalg.partition import Labels, cluster_rows, has_collapsed, without_empty
 
@@ -113,6 +115,22 @@ class LabelJudge:
         self._regressions = self.graphs.regressions(engine)
         self._votes = self.graphs.votes()
 
+    def for_clusters(self, n_clusters: int) -> Self:
+        """Return a judge of the same samples for at least as many clusters.
+
+        Neighbours and regressions, which take most of the time, are shared.
+        """
+        other = copy(self)
+        other._n_clusters = n_clusters
+        other.graphs = self.graphs.for_clusters(n_clusters)
+        other._votes = other.graphs.votes()
+        return other
+
+    def first_candidate(self, rng: np.random.Generator) -> tuple[Clusters, float]:
+        """Return the clusters of the graph of all orders, and their error after the rounds."""
+        clusters = self.graphs.clusters(ALL_ORDERS, self._n_clusters, rng)
+        return clusters, self.settled(clusters.labels).error
+
     def best_candidate(self, rng: np.random.Generator) -> Judged:
         """Return the labels from the first graph, or from a candidate that ends clearly clearer.
 
@@ -169,6 +187,11 @@ class LabelJudge:
                 break
         return Judged(labels, mean_prediction(found, F).error)
 
+    def error_of(self, labels: Labels) -> float:
+        """Return the leave-one-out error of labels without changing them."""
+        F = _indicator(labels, int(labels.max()) + 1)
+        return mean_prediction([ridge.leave_one_out(F) for ridge in self._regressions], F).error
+
     def label_all(self, labels: Labels) -> None:
         """Put the labels of the sample into the blocks, and those predicted for the others."""
         engine = self._engine
@@ -207,6 +230,30 @@ class LabelJudge:
         engine.forget(State.PREDICTION)
         scores[self.graphs.sample] = mean.rows
         return np.asarray(scores * roots)
+
+    def extended(self, engine: Engine, labels: Sequence[Labels]) -> list[Labels]:
+        """Return what the regressions predict for other samples, for each labelling of their own.
+
+        `engine` has the other samples, scaled like these. They are compared with the landmarks
+        once for all labellings.
+        """
+        indicators = [_indicator(each, int(each.max()) + 1) for each in labels]
+        found = [coefficients_of(self._regressions, F, engine.dtype) for F in indicators]
+        stacked = [np.hstack(parts) for parts in zip(*found, strict=True)]
+        ends = np.cumsum([F.shape[1] for F in indicators]).tolist()
+        engine.update(_labels_kernel, self.graphs.comparison, stacked, ends)
+        predicted = to_numpy(engine.gather(State.LABELS)).astype(np.intp)
+        engine.forget(State.LABELS)
+        return list(predicted.T)
+
+
+def _labels_kernel(
+    block: Block, comparison: Comparison, coefficients: list[Array], ends: list[int]
+) -> Update:
+    predicted = predicted_rows(block, comparison, coefficients)
+    xp, spans = namespace(predicted), zip([0, *ends[:-1]], ends, strict=True)
+    labels = [xp.argmax(predicted[:, begin:end], axis=1) for begin, end in spans]
+    return {State.LABELS: xp.stack(labels, axis=1)}, ()
 
 
 def _label_kernel(block: Block, comparison: Comparison, coefficients: list[Array]) -> Update:

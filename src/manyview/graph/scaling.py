@@ -83,7 +83,10 @@ def random_samples(
     present = None
     if views.present is not None:
         present = np.stack([_present(view) for view in rows], axis=1)
-    return sample, as_views([view.x for view in rows], present=present, warn=False)
+    found = as_views([view.x for view in rows], present=present, warn=False)
+    return sample, replace(
+        found, names=views.names, feature_names=views.feature_names, named=views.named
+    )
 
 
 def _present(view: RowView) -> npt.NDArray[np.bool_]:

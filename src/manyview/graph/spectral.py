@@ -11,7 +11,8 @@ a random part, and kernel regressions extend the embedding to the others.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from copy import copy
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -39,12 +40,14 @@ class Clusters(NamedTuple):
 
     ``unexplained`` is the part of the embedding's variance within the clusters: 0 for perfectly
     clear ones, .3 to .7 for noise. That of the first K columns, in which K clusters should show,
-    counts twice as much as that of all.
+    counts twice as much as that of all. ``eigengap`` is the difference between the K-th and the
+    next eigenvalue of the graph, or 0 where there is none.
     """
 
     labels: Labels
     embedding: Matrix
     unexplained: float
+    eigengap: float = 0.0
 
     @classmethod
     def of(cls, labels: Labels, embedding: Matrix) -> Clusters:
@@ -103,9 +106,8 @@ class AffinityGraphs:
         self.settings, self.complete = settings, n <= most
         self.sample = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
         rows, size = engine.take(self.sample), self.sample.size
-        half = min(settings.cluster_part * size / n_clusters, settings.most_neighbours)
-        counts = [int(np.ceil(neighbourhood * part * half)) for part in settings.sizes]
-        self.sizes = [min(max(count, settings.fewest_neighbours), size - 1) for count in counts]
+        self._neighbourhood = neighbourhood
+        self.sizes = self._sizes_for(n_clusters)
         drawn = rng.permutation(size)
         fitted = settings.n_landmarks if self.complete else settings.extending_landmarks
         power = 1 if self.complete else settings.extending_power
@@ -117,6 +119,22 @@ class AffinityGraphs:
         )
         self._kernels: list[Any] = list(kernels)
         self.comparison, self._fitted = comparison.with_first(fitted), drawn[:fitted]
+
+    def _sizes_for(self, n_clusters: int) -> list[int]:
+        """Return the neighbourhood sizes, far and near, for a number of clusters."""
+        settings, size = self.settings, self.sample.size
+        half = min(settings.cluster_part * size / n_clusters, settings.most_neighbours)
+        counts = [int(np.ceil(self._neighbourhood * part * half)) for part in settings.sizes]
+        return [min(max(count, settings.fewest_neighbours), size - 1) for count in counts]
+
+    def for_clusters(self, n_clusters: int) -> Self:
+        """Return the graphs of the same samples for at least as many clusters.
+
+        Neighbours and regressions are shared. With more clusters the neighbourhoods are smaller.
+        """
+        other = copy(self)
+        other.sizes = self._sizes_for(n_clusters)
+        return other
 
     def regressions(self, engine: Engine) -> list[Ridge]:
         """Return the regressions in the kernel of the product and in those of the views.
@@ -156,10 +174,13 @@ class AffinityGraphs:
 
     def clusters(self, graph: GraphOf, n_clusters: int, rng: np.random.Generator) -> Clusters:
         """Return the spectral clusters of the samples."""
-        rows = clear_embedding(self.affinity(graph), n_clusters, rng=rng)
+        rows, values = clear_embedding(self.affinity(graph), n_clusters, rng=rng)
         n_init = int(np.clip(300 // n_clusters, *self.settings.embedding_restarts))
         labels, _ = cluster_rows(rows, n_clusters, rng, n_init=n_init)
-        return Clusters.of(labels, rows)
+        gap = (
+            float(values[n_clusters - 1] - values[n_clusters]) if n_clusters < values.size else 0.0
+        )
+        return Clusters.of(labels, rows)._replace(eigengap=gap)
 
     def _weights(self, sizes: Sequence[int]) -> Matrix:
         """Return the weights of the nearest, nearest first, for some neighbourhood sizes."""

@@ -92,15 +92,20 @@ def _component_vectors(adjacency: Any, root: Matrix, most: int) -> Matrix:
     return vectors
 
 
-def clear_embedding(adjacency: Any, n_clusters: int, *, rng: np.random.Generator) -> Matrix:
-    """Return the top eigenvectors weighted by :func:`clear_weights`, with rows of unit length."""
+def clear_embedding(
+    adjacency: Any, n_clusters: int, *, rng: np.random.Generator
+) -> tuple[Matrix, Matrix]:
+    """Return the weighted top eigenvectors with rows of unit length, and the eigenvalues.
+
+    The weights are those of :func:`clear_weights`.
+    """
     count = n_clusters + min(n_clusters, _MORE_VECTORS)
     vectors = graph_embedding(adjacency, min(count, adjacency.shape[0]), rng=rng)
     root = np.sqrt(np.asarray(adjacency.sum(axis=1)).ravel())
     scaled = np.divide(vectors.T, root, out=np.zeros_like(vectors.T), where=root > 0).T
     values = np.maximum(np.sum(scaled * (adjacency @ scaled), axis=0), 0.0)
     weights = clear_weights(values, n_clusters)
-    return unit_rows(vectors[:, : weights.size] * weights)
+    return unit_rows(vectors[:, : weights.size] * weights), values
 
 
 def clear_weights(values: Matrix, n_clusters: int) -> Matrix:

@@ -20,6 +20,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from manyview._typing import ArrayLike, Matrix, NormalizeViews
 from manyview.base import MultiViewClusterer
+from manyview.choice import StableClusters, stable_clusters
 from manyview.engine import Engine, State, blas_threads, engine_for
 from manyview.engine.arrays import to_numpy
 from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
@@ -52,6 +53,7 @@ from manyview.views import Normalize, Views, check_scale
 __all__ = ["MMC"]
 
 _POSITIVE = Interval(Integral, 1, None, closed="left")
+_MOST_AUTO = 20  # clusters that n_clusters="auto" tries
 _INDICATORS: dict[str, type[Indicator]] = {
     "discrete": DiscreteIndicator,
     "leave-one-out": LeaveOneOutIndicator,
@@ -74,8 +76,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     Parameters
     ----------
-    n_clusters : int
-        Number of clusters, K.
+    n_clusters : int or "auto"
+        Number of clusters, K. ``"auto"`` takes the recommendation of
+        :func:`manyview.choose_n_clusters` for 2 to 20 clusters, and raises an error if there are no
+        clusters.
     rank : int, optional
         Rank R of the weight tensor, at least `n_clusters`; default ``max(20, 2 K)``. With `order`
         below the number of views, both numbers are multiplied by the number of choices of `order`
@@ -149,6 +153,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         View factors W_v, bias last. A row of zeros is a dropped feature.
     cluster_factors_ : ndarray of shape (n_clusters, rank)
         Cluster factor A.
+    n_clusters_ : int
+        Number of clusters, K.
+    choice_ : StableClusters or None
+        With ``n_clusters="auto"``, how stable other numbers of clusters are.
     gamma_ : float
         Weight of the penalty.
     normalize_ : dict of str to {"rows", "columns"} or None
@@ -211,7 +219,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     _takes_other_places = True
     _graph_settings = GraphSettings()
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "n_clusters": [_POSITIVE],
+        "n_clusters": [_POSITIVE, StrOptions({"auto"})],
         "rank": [_POSITIVE, None],
         "gamma": [Interval(Real, 0, None, closed="left"), None],
         "penalty": [StrOptions({"l21", "frobenius"})],
@@ -232,7 +240,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     def __init__(
         self,
-        n_clusters: int,
+        n_clusters: int | str,
         *,
         rank: int | None = None,
         gamma: float | None = None,
@@ -289,27 +297,29 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         path = self._checkpoint_path()
         checked = self._setup_fit(views)
         rng = self._generator()
+        choice, n_clusters = self._resolved_n_clusters(checked, rng)
         by_view = resolve_normalization(
-            self.normalize, checked, self.n_clusters, rng, self._graph_settings, self._n_threads
+            self.normalize, checked, n_clusters, rng, self._graph_settings, self._n_threads
         )
-        rank = checked_rank(self.rank, self.n_clusters, checked.n_views, self.order)
+        rank = checked_rank(self.rank, n_clusters, checked.n_views, self.order)
         init: str | Given = (
             self.init
             if isinstance(self.init, str)
-            else Given.of(self.init, checked.n_samples, self.n_clusters)
+            else Given.of(self.init, checked.n_samples, n_clusters)
         )
-        start = LabelInitialisation(init, self.n_clusters, rank, self.order, self._graph_settings)
+        start = LabelInitialisation(init, n_clusters, rank, self.order, self._graph_settings)
         engine = self._engine(checked, by_view)
         with engine.running():
             file = saved = None
             if path is not None:
-                resolved = {"rank": rank, "normalize": by_view}
+                resolved = {"n_clusters": n_clusters, "rank": rank, "normalize": by_view}
                 parameters = self.get_params(deep=False) | resolved
                 file = CheckpointFile(path, engine, checked, parameters, rng)
                 saved = file.read()
             # before features are dropped
             mean_rows, squares = map(list, zip(*engine.moments, strict=True))
-            problem = self._problem(engine, self.gamma if saved is None else saved.gamma)
+            gamma = self.gamma if saved is None else saved.gamma
+            problem = self._problem(engine, n_clusters, gamma)
         message = dominance_warning(squares) if set(by_view) == {"rows"} else None
         if message is not None:
             warn_user(message, ViewWarning)
@@ -324,14 +334,14 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             engine.unrestrict()
             if n_init > 1:  # the blocks have the labels of the last restart
                 engine.scatter(State.LABELS, to_numpy(best.labels))
-            statistics = Statistics.of(engine, self.n_clusters, likely_pairs(predictor))
+            statistics = Statistics.of(engine, n_clusters, likely_pairs(predictor))
         self._record_views(checked)
         self._record(best, problem, predictor)
         self._statistics = statistics
         self._memberships: LazyMemberships | None = LazyMemberships(
             Training(
                 checked,
-                int(self.n_clusters),
+                n_clusters,
                 self.labels_,
                 self.order,
                 self._predictor,
@@ -339,6 +349,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
                 self._n_threads,
             )
         )
+        self.n_clusters_, self.choice_ = n_clusters, choice
         message = fit_warning(
             best.fitted, problem, checked, gamma=self.gamma, interrupted=interrupted
         )
@@ -642,10 +653,45 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             )
         return writable(Path(self.checkpoint))
 
-    def _problem(self, engine: Engine, gamma: float | None) -> Problem:
+    @property
+    def _labels_by_graph(self) -> bool:
+        """Whether labels are found before the factors, from affinity graphs."""
+        by_graph = isinstance(self.init, str) and self.init == "graph"
+        return by_graph and self.indicator == "leave-one-out"
+
+    def _resolved_n_clusters(
+        self, views: Views, rng: np.random.Generator
+    ) -> tuple[StableClusters | None, int]:
+        """Return the given number of clusters, or the recommended one and how it was chosen."""
+        if not isinstance(self.n_clusters, str):
+            return None, int(self.n_clusters)
+        if not isinstance(self.init, str):
+            raise ValueError("n_clusters='auto' with labels as init; give the number of clusters")
+        numbers = range(2, min(_MOST_AUTO, views.n_samples // 8) + 1)
+        if not numbers:
+            raise ValueError(
+                f"n_clusters='auto' with {views.n_samples} samples; expected at least 16, or a "
+                "number of clusters"
+            )
+        choice = stable_clusters(
+            views,
+            numbers,
+            rng,
+            estimator=self,
+            n_threads=self._n_threads,
+            shown=bool(self.verbose),
+        )
+        if choice.n_clusters is None:
+            raise ValueError(
+                f"{choice.summary}. Look at choose_n_clusters(views), or fit with a number of "
+                "clusters in place of n_clusters='auto'"
+            )
+        return choice, choice.n_clusters
+
+    def _problem(self, engine: Engine, n_clusters: int, gamma: float | None) -> Problem:
         penalty = penalty_named(self.penalty)
         if gamma is None:
-            gamma = default_gamma(engine, penalty, self.n_clusters)
+            gamma = default_gamma(engine, penalty, n_clusters)
         indicator = _INDICATORS[self.indicator]()
         return Problem(penalty, float(gamma), indicator, self.max_iter, self.tol, self.patience)
 

@@ -231,6 +231,7 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
     model.gamma_ = header["gamma"]
     model.view_factors_ = [arrays[f"view_factor{v}"] for v in views]
     model.cluster_factors_ = arrays["cluster_factor"]
+    model.n_clusters_, model.choice_ = len(model.cluster_factors_), None
     model.n_views_ = len(views)
     model.n_features_in_ = [len(factor) - 1 for factor in model.view_factors_]
     model.view_names_ = header["view_names"]

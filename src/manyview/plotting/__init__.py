@@ -3,6 +3,7 @@
 Needs the extra ``app``; matplotlib is imported when a figure is drawn.
 """
 
+from manyview.plotting.choice import plot_n_clusters
 from manyview.plotting.comparison import (
     plot_comparison,
     plot_critical_difference,
@@ -23,6 +24,7 @@ __all__ = [
     "plot_critical_difference",
     "plot_embedding",
     "plot_feature_weights",
+    "plot_n_clusters",
     "plot_objective",
     "plot_paired_differences",
     "plot_time_against_quality",

@@ -1,0 +1,72 @@
+"""The command choose-k."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from manyview import choose_n_clusters
+from manyview.cli.console import new_console
+from manyview.cli.outputs import (
+    check_targets,
+    data_line,
+    facts,
+    file_facts,
+    free_path,
+    print_parts,
+    table,
+)
+from manyview.datasets.files import find_dataset, sources_of
+from manyview.storage import whole_file
+
+__all__ = ["choose_for_file"]
+
+
+def choose_for_file(
+    data: str,
+    first: int,
+    last: int,
+    *,
+    plot: Path | None,
+    force: bool,
+    quiet: bool,
+    id_column: str | None = None,
+    **options: Any,
+) -> None:
+    """Compare the numbers of clusters from `first` to `last` of a file or data set.
+
+    `options` are parameters of :func:`manyview.choose_n_clusters`.
+    """
+    if first > last:
+        raise ValueError(f"--from {first} is more than --to {last}")
+    sources = [("data", path) for path in sources_of(data)]
+    if plot is not None:
+        _check_format(plot)
+        check_targets(sources, {"--plot": plot}, new=("--plot",), force=force)
+    dataset = find_dataset(data, id_column=id_column)
+    if not quiet:
+        new_console(stderr=True).print(data_line(dataset.name, dataset.views))
+    choice = choose_n_clusters(
+        dataset.views, range(first, last + 1), verbose=0 if quiet else 1, **options
+    )
+    written: dict[str, Path | None] = {"figure": None}
+    if plot is not None:
+        ax = choice.plot()
+        written["figure"] = place = free_path(plot, force=force)
+        with whole_file(place) as file:
+            ax.figure.figure.savefig(file, format=plot.suffix[1:], dpi=150)
+    heads, *rows = choice.as_text()
+    parts: list[Any] = [table(heads, rows), choice.summary]
+    if plot is not None and not quiet:
+        parts.append(facts(file_facts(written)))
+    print_parts(new_console(), *parts)
+
+
+def _check_format(path: Path) -> None:
+    """Raise if matplotlib cannot write such files."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    formats = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix[1:].lower() not in formats:
+        known = ", ".join(f".{name}" for name in sorted(formats))
+        raise ValueError(f"--plot {path}: expected a file name that ends in one of {known}")
