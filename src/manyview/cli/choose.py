@@ -51,10 +51,14 @@ def choose_for_file(
     )
     written: dict[str, Path | None] = {"figure": None}
     if plot is not None:
-        ax = choice.plot()
+        # not by pyplot, which would keep the figure
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7.0, 3.6), layout="constrained")
+        choice.plot(ax=figure.subplots())
         written["figure"] = place = free_path(plot, force=force)
         with whole_file(place) as file:
-            ax.figure.figure.savefig(file, format=plot.suffix[1:], dpi=150)
+            figure.savefig(file, format=plot.suffix[1:], dpi=150)
     heads, *rows = choice.as_text()
     parts: list[Any] = [table(heads, rows), choice.summary]
     if plot is not None and not quiet:
