@@ -141,7 +141,8 @@ class TestComputation:
         assert chosen(made()) == chosen(made(), estimator=MMC(7))
 
     def test_scaling_by_the_name_of_the_view(self):
-        views = as_views({"a": made()[0], "b": made()[1]})
+        first, second = made()
+        views = as_views({"a": first, "b": second})
         choice = chosen(views, estimator=MMC(2, normalize={"a": "columns", "b": "rows"}))
         assert choice.n_clusters == 3
 

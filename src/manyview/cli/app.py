@@ -340,13 +340,13 @@ def fit(
     from manyview.cli.fit import fit_file
 
     choices: Any = {
+        "n_clusters": n_clusters,
         "penalty": penalty.value,
         "indicator": indicator.value,
         "init": init.value,
         "normalize": _scaling(normalize),
     }
     model = MMC(
-        n_clusters,
         rank=rank,
         gamma=gamma,
         order=order,

@@ -240,7 +240,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     def __init__(
         self,
-        n_clusters: int | str,
+        n_clusters: int | Literal["auto"],
         *,
         rank: int | None = None,
         gamma: float | None = None,
