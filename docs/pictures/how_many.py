@@ -13,7 +13,6 @@ def main() -> None:
     """Compare, draw and save."""
     views = load_digits_views(n_samples=600).views
     choice = choose_n_clusters(views, range(2, 17), random_state=0)
-    print(choice)
     ax = choice.plot()
     ax.figure.savefig(Path(__file__).with_suffix(".png"), dpi=120)
 
