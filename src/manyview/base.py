@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -26,7 +26,10 @@ from manyview.views import (
     warn_of_single_features,
 )
 
-__all__ = ["MultiViewClusterer", "feature_name", "view_place"]
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+__all__ = ["MultiViewClusterer", "feature_name", "new_frame", "view_place"]
 
 
 class _NoOutOfSample:
@@ -193,3 +196,15 @@ def feature_name(estimator: MultiViewClusterer, view: int, place: int) -> str:
     """Return the name of a feature of a fitted estimator, or ``feature d`` if it has none."""
     names = estimator.feature_names_in_[view]
     return f"feature {place}" if names is None else str(names[place])
+
+
+def new_frame(rows: list[Any], columns: list[str]) -> DataFrame:
+    """Return a pandas DataFrame, or raise an error that names the extra that has pandas."""
+    try:
+        import pandas as pd
+    except ModuleNotFoundError as error:
+        if error.name != "pandas":
+            raise
+        message = "to_frame needs pandas: pip install 'manyview[app]'"
+        raise ModuleNotFoundError(message, name="pandas") from error
+    return pd.DataFrame(rows, columns=columns)

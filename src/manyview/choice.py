@@ -32,7 +32,7 @@ from sklearn.base import clone
 from sklearn.metrics import adjusted_rand_score
 from sklearn.utils import check_random_state
 
-from manyview.base import MultiViewClusterer
+from manyview.base import MultiViewClusterer, new_frame
 from manyview.engine import engine_for
 from manyview.engine.arrays import to_numpy
 from manyview.graph.leave_one_out import LabelJudge
@@ -198,14 +198,8 @@ class StableClusters:
         DataFrame
             A column for each attribute of :class:`Stability`; needs pandas.
         """
-        try:
-            import pandas as pd
-        except ModuleNotFoundError as error:
-            if error.name != "pandas":
-                raise
-            message = "to_frame needs pandas: pip install 'manyview[app]'"
-            raise ModuleNotFoundError(message, name="pandas") from error
-        return pd.DataFrame(list(self.table), columns=Stability._fields).set_index("n_clusters")
+        frame = new_frame(list(self.table), list(Stability._fields))
+        return frame.set_index("n_clusters")
 
     def plot(self, *, ax: Axes | None = None) -> Axes:
         """Draw the agreement and the eigengap for each number of clusters.

@@ -150,6 +150,7 @@ class LabelJudge:
             restarts = self._settings.embedding_restarts[0]
             return Clusters(cluster_rows(rows, n_clusters, own, n_init=restarts)[0], rows, 0.0)
 
+        # to be comparable, the clusters of k-means are measured in the embedding of a graph
         found = self._engine.side_by_side(clustered, range(len(graphs) + 1))
         found[-1] = Clusters.of(found[-1].labels, found[0].embedding)
         first, *others, by_kernel = self._engine.side_by_side(self._judged, found)
@@ -196,10 +197,7 @@ class LabelJudge:
         """Put the labels of the sample into the blocks, and those predicted for the others."""
         engine = self._engine
         if not self.graphs.complete:
-            F = _indicator(labels, self._n_clusters)
-            coefficients = coefficients_of(self._regressions, F, engine.dtype)
-            engine.update(_label_kernel, self.graphs.comparison, coefficients)
-            predicted = to_numpy(engine.gather(State.LABELS)).astype(np.intp)
+            (predicted,) = self.extended(engine, [labels])
             predicted[self.graphs.sample] = labels
             labels = without_empty(predicted, self._n_clusters)  # if the sample misses a cluster
         engine.scatter(State.LABELS, labels)
@@ -232,9 +230,9 @@ class LabelJudge:
         return np.asarray(scores * roots)
 
     def extended(self, engine: Engine, labels: Sequence[Labels]) -> list[Labels]:
-        """Return what the regressions predict for other samples, for each labelling of their own.
+        """Return what the regressions predict for any samples, for each labelling of the sample.
 
-        `engine` has the other samples, scaled like these. They are compared with the landmarks
+        `engine` has these samples, scaled like the sample. They are compared with the landmarks
         once for all labellings.
         """
         indicators = [_indicator(each, int(each.max()) + 1) for each in labels]
@@ -254,11 +252,6 @@ def _labels_kernel(
     xp, spans = namespace(predicted), zip([0, *ends[:-1]], ends, strict=True)
     labels = [xp.argmax(predicted[:, begin:end], axis=1) for begin, end in spans]
     return {State.LABELS: xp.stack(labels, axis=1)}, ()
-
-
-def _label_kernel(block: Block, comparison: Comparison, coefficients: list[Array]) -> Update:
-    predicted = predicted_rows(block, comparison, coefficients)
-    return {State.LABELS: namespace(predicted).argmax(predicted, axis=1)}, ()
 
 
 def _score_kernel(block: Block, comparison: Comparison, coefficients: list[Array]) -> Update:

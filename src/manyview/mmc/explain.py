@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 
 from manyview._typing import Matrix
-from manyview.base import MultiViewClusterer, feature_name, view_place
+from manyview.base import MultiViewClusterer, feature_name, new_frame, view_place
 from manyview.mmc.prediction import Predictor
 from manyview.mmc.statistics import Difference, Places, Statistics
 
@@ -141,20 +141,12 @@ class Combinations(list[Combination]):
         Its columns are cluster, weight, product and explains and, numbered for each feature of a
         combination, view, feature, direction, mean, others, overall and effect.
         """
-        try:
-            import pandas as pd
-        except ModuleNotFoundError as error:
-            if error.name != "pandas":
-                raise
-            raise ImportError(
-                "to_frame needs pandas: pip install 'manyview[app]'", name="pandas"
-            ) from error
         order = max((len(entry.features) for entry in self), default=1)
         names = ("view", "feature", *Difference._fields)
         columns = [f"{name}_{at}" for at in range(1, order + 1) for name in names]
-        return pd.DataFrame(
+        return new_frame(
             [self._record(entry) for entry in self],
-            columns=[*self._first_columns, "product", "explains", *columns],
+            [*self._first_columns, "product", "explains", *columns],
         )
 
     _first_columns: tuple[str, ...] = ("cluster", "weight")
