@@ -96,8 +96,8 @@ class GraphSettings:
     ridges: tuple[float, ...] = tuple(10.0 ** (0.75 * power - 3.0) for power in range(9))
     """Ridges that are compared, relative to the mean of the kernel's diagonal."""
     votes: float = 0.125
-    """Weight w of the votes relative to the regressions where both have the same error; mean NMI
-    differs by less than half a point from .06 to .25."""
+    """Weight w of the votes relative to the regressions where both have the same error. A quarter
+    of it costs .6 points of mean NMI, four times as much 1.2."""
     rounds: int = 5
     """Most rounds; five are as good as ten, and better for many samples."""
     unchanged: float = 1e-3
