@@ -368,7 +368,7 @@ def test_predict_writes_the_predictions_of_the_model(saved: Path, others: Path, 
     assert clusters_in(out.read_text()) == expected.tolist()
     text = plain(result.stdout)
     sizes = ", ".join(map(str, np.bincount(expected, minlength=N_CLUSTERS)))
-    for part in (f"samples   {N_SAMPLES}", f"({sizes} samples)", "ACC", str(out)):
+    for part in (f"samples     {N_SAMPLES}", f"({sizes} samples)", "ACC", str(out)):
         assert part in text
 
 

@@ -75,7 +75,8 @@ classes are not used.""",
 )
 
 _PREDICT_HELP = _help(
-    """Assign new samples to the clusters of a model that fit has written.
+    """Assign new samples to the clusters of a model that fit has written, and write the cluster \
+and confidence of each sample.
 
 Views and features of DATA are matched to those of the model by name. Views and features that the \
 model does not know are ignored, and a view that DATA does not have counts as missing in every \
@@ -173,7 +174,10 @@ Data = Annotated[
         callback=_not_empty, metavar="DATA", help="File, folder, or data set such as digits."
     ),
 ]
-Out = Annotated[Path, _option("CSV file of labels; - is standard output.", "FILE", "--out", "-o")]
+Out = Annotated[
+    Path,
+    _option("CSV file of labels and confidences; - is standard output.", "FILE", "--out", "-o"),
+]
 Force = Annotated[bool, _option("Replace existing files.", None, "--force", "-f")]
 Quiet = Annotated[bool, _option("Print warnings and errors only.", None, "--quiet", "-q")]
 Classes = Annotated[

@@ -12,6 +12,7 @@ from manyview.cli.console import InterruptionError, new_console
 from manyview.cli.outputs import (
     STDOUT,
     check_targets,
+    confidence_facts,
     data_line,
     facts,
     file_facts,
@@ -82,7 +83,7 @@ def fit_file(
             ("scaling", ", ".join(f"{name} {by}" for name, by in model.normalize_.items())),
             ("iterations", str(model.n_iter_)),
             ("objective", objective_span(model)),
-            ("confidence", f"{model.confidence_.mean():.2f} on average"),
+            *confidence_facts(model.labels_, membership),
             ("seconds", f"{seconds:.2f}"),
             *file_facts(written),
         ]
@@ -126,7 +127,7 @@ def predict_file(
     classes: str | None = None,
     id_column: str | None = None,
 ) -> None:
-    """Write the clusters that a saved model predicts for a file or data set."""
+    """Write the clusters, and how sure they are, that a model predicts for a file or data set."""
     sources = [("data", path) for path in sources_of(data)]
     if saved.is_file():
         sources.append(("model", saved))
@@ -146,8 +147,14 @@ def predict_file(
         sample_ids=dataset.sample_ids,
     )
     labels = model.predict(views)
+    # model files of earlier versions have no memberships
+    membership = None if model._memberships is None else model.predict_proba(views)
     out = free_path(out, force=force)
-    write_labels(out, labels, dataset.sample_ids)
+    write_labels(out, labels, dataset.sample_ids, membership)
     if not quiet:
-        rows = [*label_facts(labels, model.n_clusters_, dataset.y), *file_facts({"labels": out})]
+        rows = [
+            *label_facts(labels, model.n_clusters_, dataset.y),
+            *confidence_facts(labels, membership),
+            *file_facts({"labels": out}),
+        ]
         print_parts(new_console(stderr=out == STDOUT), facts(rows))
