@@ -148,7 +148,7 @@ def predict_file(
     )
     labels = model.predict(views)
     # model files of earlier versions have no memberships
-    membership = None if model._memberships is None else model.predict_proba(views)
+    membership = model.predict_proba(views) if hasattr(model, "membership_") else None
     out = free_path(out, force=force)
     write_labels(out, labels, dataset.sample_ids, membership)
     if not quiet:

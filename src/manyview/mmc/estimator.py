@@ -338,13 +338,14 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self._record_views(checked)
         self._record(best, problem, predictor)
         self._statistics = statistics
-        self._memberships: LazyMemberships | None = LazyMemberships(
+        self._memberships = LazyMemberships(
             Training(
                 checked,
                 n_clusters,
                 self.labels_,
                 self.order,
                 self._predictor,
+                statistics,
                 self._graph_settings,
                 self._n_threads,
             )
@@ -468,11 +469,6 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     @property
     def _found_memberships(self) -> Memberships:
         check_is_fitted(self, "labels_")
-        if self._memberships is None:
-            raise AttributeError(
-                "the model was read from a file without memberships, which an earlier version of "
-                "manyview wrote; fit again"
-            )
         return self._memberships.found
 
     def explain(
@@ -602,8 +598,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         local = copy(self)
         local.labels_ = to_numpy(self.labels_)
         local.indicator_ = to_numpy(self.indicator_)
-        if self._memberships is not None:
-            local._memberships = LazyMemberships(self._memberships.found)
+        local._memberships = self._memberships.kept()
         return local
 
     def _predicted(self, views: Any, what: str) -> Any:

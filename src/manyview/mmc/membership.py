@@ -21,12 +21,14 @@ from scipy.special import softmax
 from manyview._typing import Matrix
 from manyview.engine import Engine, State, engine_for
 from manyview.engine.arrays import to_numpy
+from manyview.exceptions import warn_user
 from manyview.graph.leave_one_out import LabelJudge, judge_labels
 from manyview.graph.outliers import outlier_scores
 from manyview.graph.scaling import random_samples
 from manyview.graph.settings import GraphSettings
 from manyview.linalg.partition import Labels
 from manyview.mmc.prediction import Predictor
+from manyview.mmc.statistics import Statistics
 from manyview.views import Views
 
 __all__ = ["Calibration", "LazyMemberships", "MembershipSettings", "Memberships", "Training"]
@@ -110,12 +112,19 @@ class Training:
     labels: Any
     order: int | None
     predictor: Predictor
+    statistics: Statistics
     graph_settings: GraphSettings
     n_threads: int
     settings: MembershipSettings = MembershipSettings()
 
     def memberships(self) -> Memberships:
-        """Return the memberships; always the same for the same views and labels."""
+        """Return the memberships; always the same for the same views and labels.
+
+        Raises
+        ------
+        ChangedViewsError
+            If the views or labels are not those of the fit.
+        """
         rng = np.random.default_rng(0)
         labels = to_numpy(self.labels).astype(np.intp)
         fewer = min(self.settings.n_landmarks, self.graph_settings.n_landmarks)
@@ -125,6 +134,12 @@ class Training:
         }
         engine = self._engine(self.views)
         with engine.running():
+            engine.scatter(State.LABELS, labels)
+            if not Statistics.of(engine, self.n_clusters, ()).agrees_with(self.statistics):
+                raise ChangedViewsError(
+                    "the training views or labels_ were changed after fit, so memberships cannot "
+                    "be computed. Fit again, and ask for membership_ before you change the arrays"
+                )
             scores = LabelJudge(engine, self.n_clusters, rng, **options).scores(labels)
             outlying = outlier_scores(engine, labels, rng, self.graph_settings)
         most = max(self.settings.samples, self.settings.per_cluster * self.n_clusters)
@@ -166,30 +181,47 @@ class Training:
         return engine_for(views, normalize=normalize, n_threads=self.n_threads, **options)
 
 
+class ChangedViewsError(ValueError):
+    """The views of a fit were changed before memberships were asked for."""
+
+
 class LazyMemberships:
     """Memberships that are computed when they are first asked for.
 
     Until then the views of the fit are referred to. What is pickled has the memberships and no
-    views.
+    views. With `source` None there are none.
     """
 
-    def __init__(self, source: Training | Memberships) -> None:
+    def __init__(self, source: Training | Memberships | None) -> None:
         self._source = source
 
     @property
     def is_computed(self) -> bool:
-        """Whether they were asked for."""
-        return not isinstance(self._source, Training)
+        """Whether they are known."""
+        return isinstance(self._source, Memberships)
 
     @property
     def found(self) -> Memberships:
         """The memberships."""
         if isinstance(self._source, Training):
             self._source = self._source.memberships()
+        if self._source is None:
+            raise AttributeError(
+                "the model has no memberships: an earlier version of manyview wrote its file, or "
+                "it was saved after its training views had been changed; fit again"
+            )
         return self._source
 
+    def kept(self) -> LazyMemberships:
+        """Return the memberships without the views; with a warning none if the views changed."""
+        try:
+            return LazyMemberships(None if self._source is None else self.found)
+        except ChangedViewsError as error:
+            warn_user(f"the model is kept without memberships: {error}")
+            return LazyMemberships(None)
+
     def __getstate__(self) -> dict[str, Any]:
-        return {"_source": self.found}
+        return vars(self.kept())
 
 
 def matched(labels: Labels, wanted: Labels, n_clusters: int) -> Labels:

@@ -61,7 +61,7 @@ def write_model(path: str | os.PathLike[str], model: MMC) -> None:
 
     If writing fails, an older file is kept. The file holds the factors, labels, memberships and
     names of the model, but no samples. Memberships are computed first, unless they were asked for
-    before.
+    before. If the training arrays were changed since the fit, there are none, with a warning.
 
     Parameters
     ----------
@@ -187,7 +187,7 @@ def _arrays(model: MMC) -> Arrays:
         "cluster_factor": model.cluster_factors_,
         "cluster_predictor": predictor.factors.clusters,
     }
-    if model._memberships is not None:
+    if model._memberships.is_computed:
         found = model._memberships.found
         arrays["membership"], arrays["outlier_score"] = found.membership, found.outlier_score
         arrays["calibration"] = np.array(found.calibration)
@@ -266,11 +266,11 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
             pairs=arrays["pairs"],
             gains=arrays["gains"],
         )
-    model._memberships = None  # files of earlier versions have none
+    found = None  # in files of earlier versions
     if "membership" in arrays:
         calibration = Calibration(*map(float, arrays["calibration"]))
         found = Memberships(arrays["membership"], arrays["outlier_score"], calibration)
-        model._memberships = LazyMemberships(found)
+    model._memberships = LazyMemberships(found)
     return model
 
 
