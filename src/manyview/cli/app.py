@@ -572,7 +572,7 @@ def _scaling(text: str) -> str | dict[str, str | None] | None:
     return found.get("", found)
 
 
-def _split(names: str) -> list[str]:
+def _split(names: str) -> list[Any]:
     """Return the different names in a text with commas between them."""
     return list(dict.fromkeys(filter(None, map(str.strip, names.split(","))))) or ["default"]
 
