@@ -381,7 +381,16 @@ def fit(
 def choose_k(
     data: Data,
     first: Annotated[int, _option("Smallest number of clusters.", "K", "--from", least=2)] = 2,
-    last: Annotated[int, _option("Largest number of clusters.", "K", "--to", least=2)] = 12,
+    last: Annotated[
+        int | None,
+        _option(
+            "Largest number of clusters.",
+            "K",
+            "--to",
+            default="12, fewer for less than 48 samples",
+            least=2,
+        ),
+    ] = None,
     n_splits: Annotated[
         int, _option("Number of splits into halves.", "N", "--splits", least=1)
     ] = 5,
