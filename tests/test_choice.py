@@ -108,6 +108,17 @@ class TestInput:
         with pytest.raises(ValueError, match=name):
             chosen(noise(), **options)
 
+    @pytest.mark.parametrize("n_jobs", [0, 1.5, "2"])
+    def test_bad_numbers_of_jobs_are_rejected(self, n_jobs):
+        with pytest.raises(ValueError, match=f"n_jobs={n_jobs!r}"):
+            chosen(noise(), n_jobs=n_jobs)
+
+    def test_unusable_estimators_are_rejected(self):
+        with pytest.raises(ValueError, match="gamma"):
+            chosen(noise(), estimator=MMC(2, gamma=-1.0))
+        with pytest.raises(ValueError, match="init"):
+            chosen(noise(), estimator=MMC(2, init=np.arange(150) % 2))
+
     def test_estimators_of_other_libraries_are_rejected(self):
         with pytest.raises(TypeError, match="estimator="):
             chosen(noise(), estimator=object())

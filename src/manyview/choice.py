@@ -296,8 +296,10 @@ def choose_n_clusters(
     for name, value in (("n_splits", n_splits), ("max_samples", max_samples)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name}={value!r}; expected an integer of at least 1")
-    if estimator is not None and not isinstance(estimator, MultiViewClusterer):
-        raise TypeError(f"estimator={estimator!r}; expected an estimator of manyview, or None")
+    if n_jobs is not None and not (isinstance(n_jobs, Integral) and n_jobs != 0):
+        raise ValueError(f"n_jobs={n_jobs!r}; expected an integer other than 0, or None")
+    if estimator is not None:
+        _check_estimator(estimator)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     return stable_clusters(
         checked,
@@ -309,6 +311,18 @@ def choose_n_clusters(
         n_threads=1 if n_jobs is None else int(effective_n_jobs(n_jobs)),
         shown=bool(verbose),
     )
+
+
+def _check_estimator(estimator: Any) -> None:
+    """Raise unless an estimator can cluster halves of the samples."""
+    if not isinstance(estimator, MultiViewClusterer):
+        raise TypeError(f"estimator={estimator!r}; expected an estimator of manyview, or None")
+    estimator._validate_params()
+    if not isinstance(getattr(estimator, "init", ""), str):
+        raise ValueError(
+            "the estimator has init for all samples; halves are clustered, so expected a name "
+            "such as init='graph'"
+        )
 
 
 def stable_clusters(

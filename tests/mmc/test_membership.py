@@ -201,6 +201,12 @@ class TestOutliers:
         np.testing.assert_array_equal(found[kept], model.labels_[kept])
         np.testing.assert_array_equal(model.labels_without_outliers(np.inf), model.labels_)
 
+    @pytest.mark.parametrize("threshold", [None, "3", np.nan, [3.5]])
+    def test_the_threshold_is_a_number(self, threshold):
+        views, _ = blobs()
+        with pytest.raises(ValueError, match="threshold="):
+            fitted(views).labels_without_outliers(threshold)
+
 
 class TestLaziness:
     def test_fit_computes_none(self, monkeypatch):

@@ -463,6 +463,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         >>> np.flatnonzero(model.labels_without_outliers() == -1)
         array([0])
         """
+        if not isinstance(threshold, Real) or np.isnan(threshold):
+            raise ValueError(f"threshold={threshold!r}; expected a number")
         scores = self.outlier_score_
         return np.where(scores > threshold, -1, to_numpy(self.labels_)).astype(np.intp)
 
