@@ -299,6 +299,21 @@ def test_an_interrupted_fit_still_writes_its_labels(
     assert len(clusters_in(out.read_text())) == N_SAMPLES
 
 
+def test_an_interrupt_after_the_fit_leaves_out_confidences(
+    data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manyview.mmc.membership.Training.memberships", interrupt)
+    saved = tmp_path / "some.model"
+    result = run_fit(data, out, "--model", saved)
+    assert result.exit_code == 130
+    assert "manyview: warning: interrupted after the fit" in result.stderr
+    assert len(clusters_in(out.read_text())) == N_SAMPLES
+    assert read_model(saved).labels_.tolist() == clusters_in(out.read_text())
+
+
 def test_an_interrupt_before_the_fit_writes_nothing(
     data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

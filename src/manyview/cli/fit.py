@@ -25,8 +25,9 @@ from manyview.cli.outputs import (
     write_labels,
 )
 from manyview.datasets.files import find_dataset, sources_of
-from manyview.exceptions import ViewWarning
+from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
 from manyview.mmc.checkpoint import previous_of
+from manyview.mmc.membership import LazyMemberships
 from manyview.storage import file_place
 from manyview.views import align_to
 
@@ -52,7 +53,12 @@ def fit_file(
     if not quiet:
         notes.print(data_line(dataset.name, dataset.views))
     start = perf_counter()
-    membership = model.fit(dataset.views).membership_
+    model.fit(dataset.views)
+    try:
+        membership = model.membership_
+    except KeyboardInterrupt:
+        warn_user("interrupted after the fit: confidences are left out", InterruptWarning)
+        model._memberships, membership = LazyMemberships(None), None
     seconds = perf_counter() - start
     writers: dict[str, tuple[Path | None, Callable[[Path], None]]] = {
         "labels": (

@@ -207,8 +207,8 @@ class LazyMemberships:
             self._source = self._source.memberships()
         if self._source is None:
             raise AttributeError(
-                "the model has no memberships: an earlier version of manyview wrote its file, or "
-                "it was saved after its training views had been changed; fit again"
+                "the model was saved without memberships: by an earlier version of manyview, after "
+                "an interrupt, or after its training views had been changed; fit again"
             )
         return self._source
 
