@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 from manyview import MMC, read_model
 from manyview.cli.app import fit
@@ -99,6 +100,24 @@ def test_fit_of_a_folder_writes_ids(tmp_path: Path) -> None:
     assert_rejected(rejected, "--out would")
     rejected = run("fit", folder, "-k", 2, "--out", "-", "--checkpoint", folder / "a.csv")
     assert_rejected(rejected, "--checkpoint would")
+
+
+def test_fit_finds_clear_groups_of_a_plain_table(tmp_path: Path) -> None:
+    """Four columns in different units, three groups on a line."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=150)
+    table = 6.0 * y[:, None] + rng.standard_normal((150, 4))
+    table = table * [0.01, 1.0, 30.0, 1000.0] + [0.0, 37.0, 120.0, 5000.0]
+    for name, view, header in (("a", table[:, :2], "age,bmi"), ("b", table[:, 2:], "ldl,crp")):
+        rows = np.column_stack([np.arange(150), view])
+        np.savetxt(
+            tmp_path / f"{name}.csv", rows, delimiter=",", header=f"id,{header}", comments=""
+        )
+    out = tmp_path.parent / "plain.csv"
+    result = run("fit", tmp_path, "-k", 3, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "a columns, b columns" in result.output
+    assert adjusted_rand_score(y, clusters_in(out.read_text())) >= 0.98
 
 
 def test_fit_writes_a_cluster_for_each_sample(data: Path, out: Path) -> None:

@@ -54,6 +54,9 @@ class GraphSettings:
     mostly_zeros: float = 0.5
     """Part of zeros from which a view is never standardised by ``normalize="auto"``; words and
     links would lose up to sixty points of NMI."""
+    one_feature: float = 0.9
+    """Part of a view's variance in one feature, with rows of unit length, from which angles say
+    little but its sign: such a view is then standardised."""
     scaling_samples: int = 500
     """Samples by which the scaling is chosen; a thousand choose the same."""
     scaling_clusters: int = 50
