@@ -111,7 +111,12 @@ def test_fit_finds_clear_groups_of_a_plain_table(tmp_path: Path) -> None:
     for name, view, header in (("a", table[:, :2], "age,bmi"), ("b", table[:, 2:], "ldl,crp")):
         rows = np.column_stack([np.arange(150), view])
         np.savetxt(
-            tmp_path / f"{name}.csv", rows, delimiter=",", header=f"id,{header}", comments=""
+            tmp_path / f"{name}.csv",
+            rows,
+            fmt="%.8g",
+            delimiter=",",
+            header=f"id,{header}",
+            comments="",
         )
     out = tmp_path.parent / "plain.csv"
     result = run("fit", tmp_path, "-k", 3, "--out", out)
