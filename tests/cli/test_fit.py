@@ -190,7 +190,9 @@ def test_fit_prints_a_summary(data: Path, out: Path) -> None:
     sizes = np.bincount(clusters_in(out.read_text()), minlength=N_CLUSTERS)
     assert f"{N_CLUSTERS} ({', '.join(map(str, sizes))} samples)" in text
     assert re.search(rf"^samples +{N_SAMPLES} *$", text, re.M)
-    assert re.search(r"^gradients +72 +\d+ *$", text, re.M)
+    row = re.search(r"^gradients +72 +\d+ +(\d+)% +(\d+)% *$", text, re.M)
+    assert row is not None
+    assert 0 <= int(row[1]) < 20 < int(row[2]) <= 100  # the views are much alike
     assert re.search(r"^iterations +\d+ *$", text, re.M)
     assert re.search(r"^objective +[\d.]+ to [\d.]+ *$", text, re.M)
     assert re.search(r"^seconds +[\d.]+ *$", text, re.M)

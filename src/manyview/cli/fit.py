@@ -16,10 +16,10 @@ from manyview.cli.outputs import (
     facts,
     file_facts,
     free_path,
-    kept_features,
     label_facts,
     objective_span,
     print_parts,
+    view_table,
     write_combinations,
     write_labels,
 )
@@ -87,7 +87,7 @@ def fit_file(
             *file_facts(written),
         ]
         console = new_console(stderr=STDOUT in (out, explain))
-        print_parts(console, kept_features(model), facts(rows))
+        print_parts(console, view_table(model), facts(rows))
 
 
 def _check_fit_targets(

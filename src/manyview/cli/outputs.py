@@ -36,11 +36,11 @@ __all__ = [
     "facts",
     "file_facts",
     "free_path",
-    "kept_features",
     "label_facts",
     "objective_span",
     "print_parts",
     "table",
+    "view_table",
     "write_combinations",
     "write_labels",
 ]
@@ -257,11 +257,14 @@ def objective_span(model: MMC) -> str:
     return f"{model.objective_[0]:.4g} to {model.objective_[-1]:.4g}"
 
 
-def kept_features(model: MMC) -> Table:
-    """Return a table of the number of features that each view has and the model uses."""
+def view_table(model: MMC) -> Table:
+    """Return a table of the views: their features, those that the model uses, and their weights."""
     kept = [np.any(factor[:-1], axis=1).sum() for factor in model.view_factors_]
-    rows = zip(model.view_names_, model.n_features_in_, kept, strict=True)
-    return table(("view", "features", "kept"), (map(str, row) for row in rows))
+    weights = model.view_weights_
+    parts = (map("{:.0%}".format, part[-1]) for part in (weights.added, weights.alone))
+    rows = zip(model.view_names_, model.n_features_in_, kept, *parts, strict=True)
+    columns = ("view", "features", "kept", "added", "alone")
+    return table(columns, (map(str, row) for row in rows))
 
 
 def label_facts(

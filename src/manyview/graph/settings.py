@@ -136,5 +136,10 @@ class GraphSettings:
     kmeans_tol: float = 1e-6
     """Relative decrease of the cost below which these stop; by convention."""
 
+    def most_in_graph(self, n_clusters: int) -> int:
+        """Return the most samples that are compared with each other."""
+        by_cluster = min(self.compared_per_cluster * n_clusters, self.most_compared)
+        return max(self.n_compared, by_cluster, 2 * n_clusters)
+
 
 DEFAULTS = GraphSettings()

@@ -1,4 +1,4 @@
-"""Soft memberships, confidences and outlier scores of a fit.
+"""Results of a fit that are computed when they are asked for: soft memberships and view weights.
 
 The scores of a sample are its row of the one-hot indicator, as the regressions of
 :mod:`manyview.graph.leave_one_out` predict it from the other samples. Their softmax alone would say
@@ -10,8 +10,9 @@ gives it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple, Self
+from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +28,12 @@ from manyview.graph.scaling import random_samples
 from manyview.graph.settings import GraphSettings
 from manyview.linalg.partition import Labels
 from manyview.mmc.prediction import Predictor
+from manyview.mmc.view_weights import ViewWeights, view_weights_of
 from manyview.views import Views
 
-__all__ = ["Calibration", "LazyMemberships", "MembershipSettings", "Memberships", "Training"]
+__all__ = ["Calibration", "Lazy", "MembershipSettings", "Memberships", "Training"]
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ class Memberships(NamedTuple):
 
 @dataclass(frozen=True)
 class Training:
-    """A finished fit, from which memberships are computed."""
+    """A finished fit, from which memberships and view weights are computed."""
 
     views: Views
     n_clusters: int
@@ -134,6 +138,20 @@ class Training:
         membership = calibration.memberships(scores)
         predicted = Calibration.of(self._predicted(sample), membership[numbers])
         return Memberships(membership, outlying, predicted)
+
+    def view_weights(self) -> ViewWeights:
+        """Return the weights of the views; always the same for the same views and labels."""
+        engine = self._engine(self.views, scalings=self.predictor.scalings)
+        with engine.running():
+            return view_weights_of(
+                engine,
+                self.views.names,
+                to_numpy(self.labels).astype(np.intp),
+                self.n_clusters,
+                np.random.default_rng(0),
+                order=self.order,
+                graph_settings=self.graph_settings,
+            )
 
     def _clustered_anew(
         self, sample: Views, labels: Labels, rng: np.random.Generator, options: dict[str, Any]
@@ -166,30 +184,36 @@ class Training:
         return engine_for(views, normalize=normalize, n_threads=self.n_threads, **options)
 
 
-class LazyMemberships:
-    """Memberships that are computed when they are first asked for.
+class Lazy(Generic[T]):
+    """A result that is computed when it is first asked for.
 
-    Until then the views of the fit are referred to. What is pickled has the memberships and no
-    views.
+    Until then the views of the fit are referred to. What is pickled has the result and no views.
     """
 
-    def __init__(self, source: Training | Memberships) -> None:
-        self._source = source
+    def __init__(self, compute: Callable[[], T]) -> None:
+        self._compute: Callable[[], T] | None = compute
+
+    @classmethod
+    def of(cls, found: T) -> Self:
+        """Return what holds a result that is known."""
+        known = cls(lambda: found)
+        known._found, known._compute = found, None
+        return known
 
     @property
     def is_computed(self) -> bool:
-        """Whether they were asked for."""
-        return not isinstance(self._source, Training)
+        """Whether it was asked for."""
+        return self._compute is None
 
     @property
-    def found(self) -> Memberships:
-        """The memberships."""
-        if isinstance(self._source, Training):
-            self._source = self._source.memberships()
-        return self._source
+    def found(self) -> T:
+        """The result."""
+        if self._compute is not None:
+            self._found, self._compute = self._compute(), None
+        return self._found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_source": self.found}
+        return {"_compute": None, "_found": self.found}
 
 
 def matched(labels: Labels, wanted: Labels, n_clusters: int) -> Labels:
