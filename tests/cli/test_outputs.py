@@ -14,7 +14,7 @@ import pytest
 
 from manyview import MMC, read_model, write_model
 from manyview.datasets import load_digits_views, make_views, read_views, write_views
-from manyview.mmc.membership import LazyMemberships
+from manyview.mmc.membership import Lazy
 
 from .command import (
     N_CLUSTERS,
@@ -306,7 +306,7 @@ def test_predict_writes_confidence_and_runner_up_too(data: Path, out: Path) -> N
 
 def test_predict_with_a_model_without_memberships_writes_clusters(data: Path, out: Path) -> None:
     model = MMC(N_CLUSTERS, random_state=0).fit(read_views(data).views)
-    model._memberships = LazyMemberships(None)  # as read from a file of an earlier version
+    model._memberships = Lazy.of(None)  # as read from a file of an earlier version
     path = out.with_name("some.model")
     write_model(path, model)
     assert run("predict", path, data, "--out", out).exit_code == 0

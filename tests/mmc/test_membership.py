@@ -1,6 +1,7 @@
 import copy
 import inspect
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +15,6 @@ from manyview.graph.settings import GraphSettings
 from manyview.metrics import clustering_accuracy
 from manyview.mmc.membership import (
     Calibration,
-    LazyMemberships,
     MembershipSettings,
     Training,
     matched,
@@ -213,7 +213,8 @@ class TestLaziness:
         def fail(self):
             raise AssertionError("computed")
 
-        monkeypatch.setattr(Training, "memberships", fail)
+        for name in ("memberships", "view_weights"):
+            monkeypatch.setattr(Training, name, fail)
         views, _ = blobs()
         model = fitted(views)
         model.predict(views)
@@ -244,7 +245,7 @@ class TestLaziness:
         assert model.membership_.shape == (90, 3)
         assert model._memberships.is_computed
         assert "membership_" in dir(model)
-        assert not isinstance(model._memberships._source, Training)
+        assert model._memberships._compute is None
 
     def test_only_the_halves_are_clustered_anew(self, monkeypatch):
         sizes = []
@@ -263,9 +264,9 @@ class TestLaziness:
     def test_of_many_samples_some_are_clustered_anew(self):
         views, _ = blobs(200)
         model = fitted(views)
-        training = model._memberships._source
+        training = model._memberships._compute.__self__
         settings = MembershipSettings(samples=80, per_cluster=1)
-        few = LazyMemberships(Training(**{**vars(training), "settings": settings})).found
+        few = replace(training, settings=settings).memberships()
         assert few.membership.shape == (200, 3)
         assert np.abs(few.membership - model.membership_).mean() < 0.05
 
@@ -294,8 +295,9 @@ class TestLaziness:
         model = fitted(views)
         change(views[1], model.labels_)
         for _ in range(2):
-            with pytest.raises(ValueError, match=r"changed after fit.*before you"):
-                _ = model.membership_
+            for name in ("membership_", "view_weights_"):
+                with pytest.raises(ValueError, match=r"changed after fit.*before you"):
+                    getattr(model, name)
 
     def test_changes_after_the_first_use_do_no_harm(self):
         views, _ = blobs()

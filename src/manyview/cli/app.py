@@ -53,7 +53,7 @@ set, such as digits. Known classes in DATA are used for scoring only.
 -k auto compares 2 to 20 clusters like the command choose-k and takes the recommended number.
 
 Existing files are kept unless you pass --force. Ctrl-C stops the iterations early and writes the \
-labels found so far, or leaves out the confidences if the iterations are done.""",
+labels found so far, or leaves out confidences and weights of views if the iterations are done.""",
     "manyview fit news.npz -k 6",
     "manyview fit news.npz -k auto",
     "manyview fit news.npz -k 6 --gamma 0.1 --n-init 5 --out labels.csv --force",

@@ -8,6 +8,7 @@ from pathlib import Path
 from time import perf_counter
 
 from manyview import MMC, read_model, write_model
+from manyview._typing import Matrix
 from manyview.cli.console import InterruptionError, new_console
 from manyview.cli.outputs import (
     STDOUT,
@@ -17,17 +18,17 @@ from manyview.cli.outputs import (
     facts,
     file_facts,
     free_path,
-    kept_features,
     label_facts,
     objective_span,
     print_parts,
+    view_table,
     write_combinations,
     write_labels,
 )
 from manyview.datasets.files import find_dataset, sources_of
 from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
 from manyview.mmc.checkpoint import previous_of
-from manyview.mmc.membership import LazyMemberships
+from manyview.mmc.membership import Lazy
 from manyview.storage import file_place
 from manyview.views import align_to
 
@@ -55,10 +56,14 @@ def fit_file(
     start = perf_counter()
     model.fit(dataset.views)
     try:
-        membership = model.membership_
+        membership: Matrix | None = model.membership_
+        if saved is not None or not quiet:
+            _ = model.view_weights_
     except KeyboardInterrupt:
-        warn_user("interrupted after the fit: confidences are left out", InterruptWarning)
-        model._memberships, membership = LazyMemberships(None), None
+        message = "interrupted after the fit: confidences and weights of views are left out"
+        warn_user(message, InterruptWarning)
+        model._memberships, model._view_weights = Lazy.of(None), Lazy.of(None)
+        membership = None
     seconds = perf_counter() - start
     writers: dict[str, tuple[Path | None, Callable[[Path], None]]] = {
         "labels": (
@@ -94,7 +99,7 @@ def fit_file(
             *file_facts(written),
         ]
         console = new_console(stderr=STDOUT in (out, explain))
-        print_parts(console, kept_features(model), facts(rows))
+        print_parts(console, view_table(model), facts(rows))
 
 
 def _check_fit_targets(

@@ -37,11 +37,11 @@ __all__ = [
     "facts",
     "file_facts",
     "free_path",
-    "kept_features",
     "label_facts",
     "objective_span",
     "print_parts",
     "table",
+    "view_table",
     "write_combinations",
     "write_labels",
 ]
@@ -263,11 +263,18 @@ def objective_span(model: MMC) -> str:
     return f"{model.objective_[0]:.4g} to {model.objective_[-1]:.4g}"
 
 
-def kept_features(model: MMC) -> Table:
-    """Return a table of the number of features that each view has and the model uses."""
+def view_table(model: MMC) -> Table:
+    """Return a table of the views: their features, those that the model uses, and their weights."""
     kept = [np.any(factor[:-1], axis=1).sum() for factor in model.view_factors_]
-    rows = zip(model.view_names_, model.n_features_in_, kept, strict=True)
-    return table(("view", "features", "kept"), (map(str, row) for row in rows))
+    columns: dict[str, Iterable[Any]] = {
+        "view": model.view_names_,
+        "features": model.n_features_in_,
+        "kept": kept,
+    }
+    if hasattr(model, "view_weights_"):
+        for name in ("added", "alone"):
+            columns[name] = map("{:.0%}".format, getattr(model.view_weights_, name)[-1])
+    return table(columns, (map(str, row) for row in zip(*columns.values(), strict=True)))
 
 
 def label_facts(
