@@ -19,11 +19,14 @@ from manyview.views.checks import (
 )
 from manyview.views.container import Array, Views
 from manyview.views.convert import as_views, first_index, unchecked_views
+from manyview.views.frames import MAX_CATEGORIES, Text, chosen_columns, encoded_text
 from manyview.views.missing import check_shared_samples
 
 __all__ = [
+    "MAX_CATEGORIES",
     "Array",
     "Normalize",
+    "Text",
     "Views",
     "align_to",
     "as_views",
@@ -31,6 +34,8 @@ __all__ = [
     "check_same_views",
     "check_scale",
     "check_shared_samples",
+    "chosen_columns",
+    "encoded_text",
     "first_index",
     "has_equal_rows",
     "normalize_by_view",
