@@ -32,6 +32,7 @@ def _help(text: str, *examples: str) -> str:
 _HELP = _help(
     "Cluster samples that come in several views, such as text and images.",
     "manyview demo",
+    "manyview check news.npz",
     "manyview choose-k news.npz",
     "manyview fit news.npz -k 6 --out labels.csv --model news.model",
     "manyview predict news.model more.npz --out more.csv",
@@ -65,6 +66,16 @@ labels found so far.""",
     "manyview fit patients.csv -k 5 --view clinic=age,sex,bmi --view 'genes=ENSG*'",
     "manyview fit patients -k 5 --id-column barcode --model patients.model",
     "manyview fit large.npz -k 100 --checkpoint fit.ckpt",
+)
+
+_CHECK_HELP = _help(
+    """Show what a fit would read from DATA: views, features, empty cells, scaling and warnings.
+
+Nothing is written. The exit code is 2 if a fit would reject the data. DATA and the options are as \
+in the command fit.""",
+    "manyview check patients.csv",
+    "manyview check patients.csv --view clinic=age,sex,bmi --view 'genes=ENSG*' --drop notes",
+    "manyview check study.xlsx -k 5",
 )
 
 _CHOOSE_HELP = _help(
@@ -243,6 +254,17 @@ TimeLimit = Annotated[float | None, _option("Stop a run that takes longer.", "SE
 MemoryLimit = Annotated[float | None, _option("Stop a run that needs more memory.", "GB")]
 TablesOnly = Annotated[bool, _option("Print tables and errors only.", None, "--quiet", "-q")]
 
+Normalize = Annotated[
+    str,
+    _option(
+        "Scaling of the views. rows: samples to unit length, for counts and pixels; columns: "
+        "features to unit variance, for measurements in different units; auto: the one of "
+        "these that shows clearer clusters; none: no scaling. clinic=columns,genes=rows sets "
+        "single views.",
+        "SCALING",
+    ),
+]
+
 _CPUS = os.cpu_count() or 1
 _MAX_CATEGORIES = 20  # manyview.views.MAX_CATEGORIES, without its import
 
@@ -352,16 +374,7 @@ def fit(
     patience: Annotated[
         int, _option("Stop after N iterations that change few labels; 0 for never.", "N", least=0)
     ] = 3,
-    normalize: Annotated[
-        str,
-        _option(
-            "Scaling of the views. rows: samples to unit length, for counts and pixels; columns: "
-            "features to unit variance, for measurements in different units; auto: the one of "
-            "these that shows clearer clusters; none: no scaling. clinic=columns,genes=rows sets "
-            "single views.",
-            "SCALING",
-        ),
-    ] = "auto",
+    normalize: Normalize = "auto",
     seed: Annotated[int, _option("Seed of the random numbers.", "N", least=0, most=2**32 - 1)] = 0,
     n_jobs: Annotated[
         int | None,
@@ -428,6 +441,49 @@ def fit(
             decimal=decimal,
             encoding=encoding,
         ),
+    )
+
+
+@app.command(help=_CHECK_HELP)
+def check(
+    data: Data,
+    n_clusters: Annotated[
+        int | None,
+        _option("Number of clusters of the fit.", "K", "--clusters", "-k", default="10", least=1),
+    ] = None,
+    normalize: Normalize = "auto",
+    seed: Annotated[int, _option("Seed of the fit.", "N", least=0, most=2**32 - 1)] = 0,
+    classes: Classes = None,
+    id_column: IdColumn = None,
+    view: View = None,
+    views_file: ViewsFile = None,
+    drop: Drop = None,
+    category: Category = None,
+    max_categories: MaxCategories = _MAX_CATEGORIES,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+) -> None:
+    """Run :func:`manyview.cli.check.check_data`."""
+    from manyview.cli.check import check_data
+
+    check_data(
+        data,
+        n_clusters,
+        reading=_reading(
+            labels=classes,
+            id_column=id_column,
+            view=view,
+            views_file=views_file,
+            drop=drop,
+            category=category,
+            max_categories=max_categories,
+            sep=sep,
+            decimal=decimal,
+            encoding=encoding,
+        ),
+        normalize=_scaling(normalize),
+        random_state=seed,
     )
 
 
