@@ -6,7 +6,7 @@ sparse arrays without checking again. One check is repeated: :func:`check_scale`
 of Views that were validated before a fit once more, since arrays may have changed in place.
 """
 
-from manyview.views.align import align_to
+from manyview.views.align import align_to, with_absent
 from manyview.views.checks import (
     Normalize,
     check_n_clusters,
@@ -42,4 +42,5 @@ __all__ = [
     "unchecked_views",
     "warn_of_few_distinct",
     "warn_of_single_features",
+    "with_absent",
 ]

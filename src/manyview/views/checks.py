@@ -128,7 +128,7 @@ def check_same_views(
         raise ValueError(
             f"received {views.n_views} view(s) ({listed(views.names)}); expected the "
             f"{len(names)} of fit ({listed(names)}). Mark missing views with "
-            "as_views(..., present=...)"
+            "as_views(..., present=...), or leave them out of a dict"
         )
     if views.named and views.names != names:
         if set(views.names) != set(names):
