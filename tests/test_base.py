@@ -17,7 +17,6 @@ from sklearn.pipeline import make_pipeline
 
 from manyview import AMGL, KCTD, MMC, RMKMC, SEC, CoRegSC, MultiNMF, MultiViewSpectral, as_views
 from manyview.datasets import make_views
-
 from tests.engine.places import PLACES
 
 N = 90
