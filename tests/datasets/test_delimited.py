@@ -1,5 +1,6 @@
 """Text tables as people have them."""
 
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -203,3 +204,20 @@ def test_numbers_are_read_exactly(read):
     text = "\n".join(f"{a!r};{b!r}" for a, b in values.tolist()).replace(".", ",")
     _, features, _ = read("a;b\n" + text)
     assert features == {"a": values[:, 0].tolist(), "b": values[:, 1].tolist()}
+
+
+def test_a_large_table_needs_little_more_memory_than_its_numbers(tmp_path, monkeypatch):
+    monkeypatch.setattr(delimited_module, "_CELLS", 1 << 16)
+    path = tmp_path / "large.csv"
+    rng = np.random.default_rng(0)
+    header = ",".join(f"x{d}" for d in range(40))
+    np.savetxt(
+        path, rng.random((30_000, 40)), fmt="%.9f", delimiter=",", header=header, comments=""
+    )
+    read_views(path, drop="x0")  # imports
+    tracemalloc.start()
+    try:
+        size = sum(array.nbytes for array in read_views(path).views)
+        assert tracemalloc.get_traced_memory()[1] < 3 * size
+    finally:
+        tracemalloc.stop()

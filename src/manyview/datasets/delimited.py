@@ -25,7 +25,7 @@ from manyview.datasets.sources import TEXT, Source
 from manyview.exceptions import warn_user
 from manyview.views import Text
 
-__all__ = ["MISSING", "TextTable", "column_of_text", "decimal_mark", "parsed_numbers"]
+__all__ = ["MISSING", "Blocks", "TextTable", "column_of_text", "decimal_mark", "parsed_numbers"]
 
 MISSING: tuple[str, ...] = (
     *("", "NA", "N/A", "n/a", "na", "NaN", "nan", "NULL", "null", "<NA>", "#N/A", "#NA"),
@@ -49,6 +49,12 @@ _CELLS = 1 << 20  # read at once
 _FEWEST_ROWS = 2000  # read at once, as every column of a block has its cost
 
 _GROUPS = "[ '\u2019\u00a0\u202f]"  # marks of thousands in any language
+
+
+class Blocks(list[npt.NDArray[np.float64]]):
+    """A column of numbers as blocks of rows, which can be released one by one."""
+
+    dtype = np.dtype(np.float64)
 
 
 class TextTable:
@@ -116,16 +122,16 @@ class TextTable:
         return f"{self.name}: separator {shown}, decimal mark {self._decimal!r}, {encoding}"
 
     def read(self, columns: Sequence[str], strings: Collection[str] = ()) -> dict[str, Any]:
-        """Return columns by name: numbers as floats, anything else as Text.
+        """Return columns by name: numbers as Blocks or an array, anything else as Text.
 
         Those among `strings` are lists of the strings in the file; missing cells are empty.
         """
-        wanted = {d: self._all_names.index(name) for d, name in enumerate(columns)}
-        found = self._read_blocks({at: columns[d] for d, at in wanted.items()}, set(strings))
+        places = {name: at for at, name in enumerate(self._all_names) if at not in self._blank}
+        found = self._read_blocks({places[name]: name for name in columns}, set(strings))
         mixed = [name for name, parts in found.items() if len(set(map(_kind, parts)) - {None}) > 1]
         if mixed:  # the numbers' spelling is lost
-            positions = {self._all_names.index(name): name for name in mixed}
-            found |= self._read_blocks(positions, set(), as_text=True)
+            again = {places[name]: name for name in mixed}
+            found |= self._read_blocks(again, set(), as_text=True)
         return {name: self._joined(name, found.pop(name), name in strings) for name in columns}
 
     def where(self, row: int) -> str:
@@ -193,37 +199,48 @@ class TextTable:
         self, wanted: dict[int, str], strings: set[str], *, as_text: bool = False
     ) -> dict[str, list[Any]]:
         """Return the blocks of the columns at these positions."""
-        pandas = extra("pandas", "reading tables")
         found: dict[str, list[Any]] = {name: [] for name in wanted.values()}
+        raw = {at for at, name in wanted.items() if name in strings}
+        begin = 0
+        for block in self._blocks(wanted, raw, as_text):
+            for at, column in block.items():
+                if at in raw:
+                    found[wanted[at]].append([cell[1:] for cell in column.tolist()])
+                elif at in wanted:
+                    found[wanted[at]].append(self._part(column, as_text))
+                elif at in self._blank:
+                    self._check_blank(at, column, begin)
+            begin += len(block)
+        return found
+
+    def _blocks(self, wanted: Collection[int], raw: set[int], as_text: bool) -> Iterator[Any]:
+        """Iterate over blocks of rows, as DataFrames whose columns are numbered."""
+        pandas = extra("pandas", "reading tables")
         width = len(self._all_names)
-        raw = {at: _marked for at, name in wanted.items() if name in strings}
-        as_strings = {
-            at: str
-            for at in range(width)
+        as_strings = [
+            at
+            for at, name in enumerate(self._all_names)
             if at not in raw
             and at not in self._blank
-            and (as_text or at not in wanted or self._all_names[at] in self._texts)
-        }
+            and (as_text or at not in wanted or name in self._texts)
+        ]
         options: dict[str, Any] = {
             "sep": self._sep,
             "decimal": self._decimal,
             "header": None,
             "names": range(width),
             "index_col": False,
-            "dtype": as_strings,
-            "converters": raw,
+            "usecols": list(wanted) if as_text else None,
+            "dtype": dict.fromkeys(as_strings, str),
+            "converters": dict.fromkeys(raw, _marked),
             "na_values": list(MISSING),
             "keep_default_na": False,
             "chunksize": max(_FEWEST_ROWS, _CELLS // width),
             "low_memory": False,
         }
-        if as_text:
-            options["usecols"] = list(wanted)
         if pandas.__version__ < "3.1":  # newer ones always read numbers exactly
             options["float_precision"] = "round_trip"
-        begin = 0
         with self._text() as file, warnings.catch_warnings():
-            # consumes the header, and fields of the first row that are not read
             for _ in range(self._skipped):
                 next(file)
             head = csv.reader(file, delimiter=self._sep)
@@ -231,19 +248,9 @@ class TextTable:
             warnings.simplefilter("ignore", pandas.errors.ParserWarning)
             try:
                 with pandas.read_csv(file, **options) as blocks:
-                    for block in blocks:
-                        for at, name in wanted.items():
-                            column = block.pop(at)
-                            found[name].append(
-                                [cell[1:] for cell in column.tolist()]
-                                if at in raw
-                                else self._part(column, as_text)
-                            )
-                        if not as_text:
-                            self._check_blank(block, begin)
-                        begin += len(block)
+                    yield from blocks
             except pandas.errors.EmptyDataError:
-                pass
+                return
             except pandas.errors.ParserError as error:
                 told = re.search(r"in line (\d+), saw (\d+)", str(error))
                 if told is None:
@@ -251,33 +258,30 @@ class TextTable:
                 line = int(told[1]) + head.line_num + self._skipped
                 named = sum(map(bool, self._all_names))
                 raise _too_wide(self.name, line, int(told[2]), named, self._sep) from error
-        return found
 
     def _part(self, column: Any, as_text: bool) -> Any:
         """Return a block of a column: an array of floats, or Text."""
         if column.dtype.kind in "iuf":
-            return column.to_numpy(np.float64)
+            return column.to_numpy(np.float64, copy=True)  # a view would keep the block
         part = as_text_column(column)
         if as_text:
             return part
         numbers = parsed_numbers(part.levels, self._decimal)
         return part if _are_codes(part) or np.isnan(numbers).any() else _taken(numbers, part.codes)
 
-    def _check_blank(self, block: Any, begin: int) -> None:
-        for at in self._blank & set(block.columns):
-            rows = np.flatnonzero(block[at].notna())
-            if rows.size:
-                raise ValueError(
-                    f"{self.name}: column {at + 1} has no name and holds "
-                    f"{block[at].iloc[rows[0]]!r} in {self.where(begin + int(rows[0]))}; name the "
-                    "column or delete it"
-                )
+    def _check_blank(self, at: int, column: Any, begin: int) -> None:
+        rows = np.flatnonzero(column.notna())
+        if rows.size:
+            raise ValueError(
+                f"{self.name}: column {at + 1} has no name and holds {column.iloc[rows[0]]!r} in "
+                f"{self.where(begin + int(rows[0]))}; name the column or delete it"
+            )
 
     def _joined(self, name: str, parts: list[Any], is_raw: bool) -> Any:
         if is_raw:
             return [value for part in parts for value in part]
         if not any(isinstance(part, Text) for part in parts):
-            return np.concatenate(parts) if parts else np.empty(0)
+            return Blocks(parts)
         empty: list[str] = []
         text = Text.joined(
             part if isinstance(part, Text) else Text(np.full(len(part), -1), empty)

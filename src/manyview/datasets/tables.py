@@ -27,6 +27,7 @@ from manyview.datasets.dataset import (
 )
 from manyview.datasets.delimited import (
     MISSING,
+    Blocks,
     TextTable,
     as_text_column,
     check_distinct,
@@ -42,7 +43,7 @@ from manyview.datasets.sources import (
     members,
 )
 from manyview.exceptions import warn_user
-from manyview.views import MAX_CATEGORIES, Text, chosen_columns, encoded_text
+from manyview.views import MAX_CATEGORIES, Text, chosen_columns, encoded_in, encoded_text
 
 __all__ = [
     "TableOptions",
@@ -373,7 +374,8 @@ def _id_column(columns: Columns, wanted: str | None) -> str:
                 raise ValueError(f"{file} has no column {wanted!r}; it has {first_few(names, 5)}")
         return wanted
     first, *others = columns.values()
-    shared = [name for name in first if all(name in names for names in others)]
+    in_others = [set(names) for names in others]
+    shared = [name for name in first if all(name in names for names in in_others)]
     usual = _usual_ids(shared)
     # an index that pandas wrote identifies the samples only if no other column may
     if usual and (_plain(usual[0]) != _PANDAS_INDEX or len(shared) == 1):
@@ -472,7 +474,7 @@ def _cut(table: _RawTable, options: TableOptions, name: str) -> Dataset:
         [column for column in table.names if column in used or column in special],
         special | _as_categories(left, options),
     )
-    n_samples = len(next(iter(columns.values())))
+    n_samples = _length(next(iter(columns.values())))
     if not n_samples:
         raise ValueError(f"{table.name} has no rows; expected one per sample")
     ids = _sample_ids(table.name, columns, key, options)
@@ -570,15 +572,11 @@ def _wanted_views(
     if options.views is not None:
         return chosen_columns(names, options.views, table.name)
     if options.like:
-        own = {
-            view: [
-                column
-                for column in names
-                if features is not None
-                and (column in features or any(f.startswith(f"{column}=") for f in features))
-            ]
-            for view, features in options.like.items()
-        }
+        own: dict[str, list[str]] = {}
+        for view, features in options.like.items():
+            fitted = set() if features is None else set(features.tolist())
+            fitted |= encoded_in(fitted)
+            own[view] = [column for column in names if column in fitted]
         if found := {view: columns for view, columns in own.items() if columns}:
             return found
     return {name: list(names)}
@@ -605,13 +603,14 @@ def _encoded(
     """Return columns as one array, and the names of its features. Consumes the columns."""
     known = options.like.get(view) if options.like else None
     features = None if known is None else known.tolist()
+    fitted = set(features or ())
     parts: list[tuple[str, Any]] = []
     left_out: dict[str, list[str]] = defaultdict(list)
     kinds = Counter[str]()
     for name in list(columns):
         column = columns.pop(name)
         chosen = name in options.categories
-        if isinstance(column, list):
+        if isinstance(column, list) and not isinstance(column, Blocks):
             places: dict[str, int] = {}
             codes = np.asarray([places.setdefault(cell, len(places)) for cell in column])
             column = Text.of(codes, list(places), MISSING)
@@ -626,7 +625,7 @@ def _encoded(
             parts += found
         elif column.dtype.kind in "mM":
             left_out["dates"].append(name)
-        elif column.dtype.kind == "f" and np.isnan(column).all() and name not in (features or ()):
+        elif name not in fitted and _is_empty(column):
             left_out["empty"].append(name)
         else:
             kinds["boolean" if column.dtype.kind == "b" else "number"] += 1
@@ -643,23 +642,48 @@ def _encoded(
     plural = {"category": "categories"}
     shown = [f"{n} {kind if n == 1 else plural.get(kind, kind + 's')}" for kind, n in kinds.items()]
     notes.append(f"view {view!r}: {', '.join(shown)}; {len(parts)} features")
-    array = np.empty((len(parts[0][1]), len(parts)), dtype=np.result_type(*(p for _, p in parts)))
+    array = _stacked([part for _, part in parts])
     made = np.asarray([name for name, _ in parts], dtype=np.str_)
-    for d in range(len(parts)):
-        array[:, d] = parts[d][1]
-        parts[d] = ("", None)
     return array, made
+
+
+def _length(column: Any) -> int:
+    return sum(map(len, column)) if isinstance(column, Blocks) else len(column)
+
+
+def _is_empty(column: Any) -> bool:
+    blocks = column if isinstance(column, Blocks) else [column]
+    return column.dtype.kind == "f" and all(bool(np.isnan(block).all()) for block in blocks)
+
+
+def _stacked(parts: list[Any]) -> npt.NDArray[Any]:
+    """Return columns as one array, and release their blocks on the way."""
+    n_samples = _length(parts[0])
+    dtype = np.result_type(*(part.dtype for part in parts))
+    array = np.empty((n_samples, len(parts)), dtype=dtype)
+    blocks = next((part for part in parts if isinstance(part, Blocks)), [range(n_samples)])
+    begin = 0
+    for k, length in enumerate([len(block) for block in blocks]):
+        end = begin + length
+        for d, part in enumerate(parts):
+            if isinstance(part, Blocks):
+                array[begin:end, d] = part[k]
+                part[k] = part[k][:0].copy()
+            else:
+                array[begin:end, d] = part[begin:end]
+        begin = end
+    return array
 
 
 def _as_categories(
     names: Sequence[str], options: TableOptions, view: str | None = None
 ) -> set[str]:
     """Return the columns that are categories whatever they hold: as asked, or as in a fit."""
-    fits = (options.like or {}).items()
-    known = [features for name, features in fits if view in (None, name) and features is not None]
-    fitted = {feature for features in known for feature in features.tolist()}
-    encoded = {feature[: at.start()] for feature in fitted for at in re.finditer("=", feature)}
-    return {name for name in names if name in options.categories or name in encoded - fitted}
+    wanted = set(options.categories)
+    for name, features in (options.like or {}).items():
+        if view in (None, name) and features is not None:
+            wanted |= encoded_in(features.tolist())
+    return wanted & set(names)
 
 
 # Parquet, Feather and Excel

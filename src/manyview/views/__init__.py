@@ -19,7 +19,7 @@ from manyview.views.checks import (
 )
 from manyview.views.container import Array, Views
 from manyview.views.convert import as_views, first_index, unchecked_views
-from manyview.views.frames import MAX_CATEGORIES, Text, chosen_columns, encoded_text
+from manyview.views.frames import MAX_CATEGORIES, Text, chosen_columns, encoded_in, encoded_text
 from manyview.views.missing import check_shared_samples
 
 __all__ = [
@@ -35,6 +35,7 @@ __all__ = [
     "check_scale",
     "check_shared_samples",
     "chosen_columns",
+    "encoded_in",
     "encoded_text",
     "first_index",
     "has_equal_rows",

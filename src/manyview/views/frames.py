@@ -21,6 +21,7 @@ __all__ = [
     "as_numbers",
     "chosen_columns",
     "encoded_frame",
+    "encoded_in",
     "encoded_text",
     "first_non_number",
     "frame_values",
@@ -153,14 +154,15 @@ def chosen_columns(
         for column in ([columns] if isinstance(columns, str) else columns)
     ]
     owner: dict[str, str] = {}
+    known = set(names)
     for view, column in wanted:
-        if column in names and owner.setdefault(column, view) != view:
+        if column in known and owner.setdefault(column, view) != view:
             raise ValueError(
                 f"column {column!r} is named for the views {owner[column]!r} and {view!r}; "
                 "expected one of them"
             )
     for view, pattern in wanted:
-        if pattern in names:
+        if pattern in known:
             continue
         matches = [name for name in names if _matches(name, pattern)]
         if not matches:
@@ -295,6 +297,20 @@ def encoded_text(
     return found
 
 
+def encoded_in(features: Iterable[str]) -> set[str]:
+    """Return the columns that a fit encoded, given the names of its features.
+
+    Examples
+    --------
+    >>> sorted(encoded_in(["age", "sex=f", "sex=m"]))
+    ['sex']
+    """
+    fitted = set(features)
+    return {
+        feature[: equals.start()] for feature in fitted for equals in re.finditer("=", feature)
+    } - fitted
+
+
 def _indicators(name: str, known: Sequence[str]) -> dict[str, str]:
     """Return the features of a fit that encode a column, with the value that each stands for."""
     return {
@@ -315,11 +331,10 @@ def encoded_frame(
     `categories` are encoded as in :func:`encoded_text`. Others stay as they are.
     """
     encoded: dict[int, list[tuple[str, Any]]] = {}
+    fitted = encoded_in(known or ())
     for d, (column, dtype) in enumerate(zip(frame.columns, frame.dtypes, strict=True)):
         is_category, chosen = hasattr(dtype, "categories"), str(column) in categories
-        was_encoded = (
-            known is not None and str(column) not in known and _indicators(str(column), known)
-        )
+        was_encoded = str(column) in fitted
         if not (is_category or chosen or was_encoded or _may_hold_strings(dtype)):
             continue
         text = _text_of(frame.iloc[:, d], only_strings=not (is_category or chosen or was_encoded))
