@@ -528,6 +528,14 @@ class TestSingleTable:
         data = read_views(path)
         assert data.sample_ids.tolist() == ["anna", "ben", "cleo"]
         assert data.views.feature_names[0].tolist() == ["x", "kind=u", "kind=w"]
+        cut = read_views(path, views={"a": "x"})
+        assert cut.sample_ids.tolist() == ["anna", "ben", "cleo"]
+        assert "1 columns are in no view: 'kind'" in "; ".join(cut.notes)
+        new = read_views(path, like={"a": np.array(["kind=w", "kind=u"])})
+        assert new.sample_ids.tolist() == ["anna", "ben", "cleo"]
+        assert new.views["a"].tolist() == [[0, 1], [1, 0], [0, 1]]
+        numbers = read_views(path, views={"a": "x"}, drop="name")
+        assert numbers.sample_ids is None
         assert read_views(path, id_column="x", drop="name").sample_ids.tolist() == ["1", "2", "3"]
         path.write_text("PatientID,x\n1,1\n1,2\n")
         with pytest.warns(UserWarning, match="'PatientID' seems to hold ids"):

@@ -10,7 +10,6 @@ import codecs
 import csv
 import io
 import re
-import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -240,12 +239,11 @@ class TextTable:
         }
         if pandas.__version__ < "3.1":  # newer ones always read numbers exactly
             options["float_precision"] = "round_trip"
-        with self._text() as file, warnings.catch_warnings():
+        with self._text() as file:
             for _ in range(self._skipped):
                 next(file)
             head = csv.reader(file, delimiter=self._sep)
             next(filter(None, head))
-            warnings.simplefilter("ignore", pandas.errors.ParserWarning)
             try:
                 with pandas.read_csv(file, **options) as blocks:
                     yield from blocks

@@ -466,26 +466,32 @@ def _cut(table: _RawTable, options: TableOptions, name: str) -> Dataset:
     key, label, left = _roles(table, options)
     views = _wanted_views(table, left, name, options)
     used = {column for columns in views.values() for column in columns}
-    notes = [table.note] if table.note else []
-    if unused := [column for column in left if column not in used]:
-        notes.append(f"{table.name}: {len(unused)} columns are in no view: {first_few(unused, 5)}")
     special = {column for column in (key, label) if column is not None}
-    columns = table.read(
-        [column for column in table.names if column in used or column in special],
-        special | _as_categories(left, options),
-    )
+    # without a column of ids by its name, the first may tell the samples apart
+    first = None if key is not None or len(left) == 1 else left[0]
+    if first in used and (options.views is not None or options.like):
+        first = None
+    strings = special | _as_categories(left, options)
+    if first is not None and first not in used:
+        strings.add(first)
+    wanted = used | special | {first}
+    columns = table.read([column for column in table.names if column in wanted], strings)
     n_samples = _length(next(iter(columns.values())))
     if not n_samples:
         raise ValueError(f"{table.name} has no rows; expected one per sample")
     ids = _sample_ids(table.name, columns, key, options)
-    if ids is None and key is None and options.views is None and len(views) == 1:
-        ids = _names_of_samples(columns[left[0]])
-        if ids is not None and len(columns) > 1 + len(special):
-            key = left[0]
-            columns.pop(key)
-            views = {view: own[1:] for view, own in views.items()}
+    if first is not None:
+        ids = _names_of_samples(columns[first])
+        if ids is not None:
+            key = first
+            views = {view: [c for c in own if c != first] for view, own in views.items()}
+        if ids is not None or first not in used:
+            columns.pop(first)
+    notes = [table.note] if table.note else []
     if ids is not None:
         notes.append(f"{table.name}: ids are in column {key!r}")
+    if unused := [column for column in left if column not in used and column != key]:
+        notes.append(f"{table.name}: {len(unused)} columns are in no view: {first_few(unused, 5)}")
     parts: dict[str, Any] = {"view_names": list(views), "sample_ids": ids}
     if label is not None:
         parts["labels"] = _own_classes(table.name, label, columns.pop(label))
@@ -584,10 +590,14 @@ def _wanted_views(
 
 def _names_of_samples(column: Any) -> Strings | None:
     """Return the values of a column of text that tells all samples apart."""
-    if not isinstance(column, Text) or len(column.levels) < len(column.codes):
+    if isinstance(column, list) and not isinstance(column, Blocks):
+        column = None if all(map(_is_number, column)) else Text.of(np.arange(len(column)), column)
+    if not isinstance(column, Text) or len(column.levels) < len(column) or "" in column.levels:
         return None
-    found = encoded_text("", column)
-    return None if found == "dates" else np.asarray(column.levels, np.str_)[column.codes]
+    if encoded_text("", column) == "dates":
+        return None
+    ids: Strings = np.asarray(column.levels, np.str_)[column.codes]
+    return ids
 
 
 # The features of a view

@@ -97,7 +97,7 @@ def check_indexes(indexes: list[tuple[str, Any]], what: str = "views ") -> None:
                 raise ValueError(
                     f"{what}{first_name!r} and {name!r} have different indexes: row {n} is {a!r} "
                     f"in {first_name!r} and {b!r} in {name!r}; align them first, for example with "
-                    "DataFrame.reindex"
+                    f"{'join, or with ' if what else ''}DataFrame.reindex"
                 )
 
 
