@@ -600,6 +600,20 @@ class TestFeather:
         with pytest.raises(ValueError, match=r"a\.feather: not a readable Feather file"):
             read_views(tmp_path / "a.feather")
 
+    @pytest.mark.filterwarnings("ignore::UserWarning")
+    def test_wrong_offsets_are_not_followed(self, tmp_path):
+        path = tmp_path / "a.feather"
+        self.frame[["id", "city"]].to_feather(path, compression="uncompressed")
+        content = path.read_bytes()
+        rejected = 0
+        for at in range(content.index(b"Ulm") - 400, content.index(b"Ulm") + 10):
+            path.write_bytes(content[:at] + b"\x7f" + content[at + 1 :])
+            try:
+                read_views(path)
+            except ValueError:
+                rejected += 1
+        assert rejected > 10
+
 
 class TestWorkbooks:
     @pytest.fixture

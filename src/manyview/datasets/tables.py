@@ -482,10 +482,9 @@ def _cut(table: _RawTable, options: TableOptions, name: str) -> Dataset:
     ids = _sample_ids(table.name, columns, key, options)
     if first is not None:
         ids = _names_of_samples(columns[first])
-        if ids is not None:
-            key = first
-            views = {view: [c for c in own if c != first] for view, own in views.items()}
-        if ids is not None or first not in used:
+        key = None if ids is None else first
+        views = {view: [c for c in own if c != key] for view, own in views.items()}
+        if first not in used or key == first:
             columns.pop(first)
     notes = [table.note] if table.note else []
     if ids is not None:
@@ -496,13 +495,12 @@ def _cut(table: _RawTable, options: TableOptions, name: str) -> Dataset:
     if label is not None:
         parts["labels"] = _own_classes(table.name, label, columns.pop(label))
         notes.append(f"{table.name}: classes are in column {label!r}, for scoring only")
-    arrays, feature_names = [], []
-    for view, own in views.items():
-        of_view = {column: columns.pop(column) for column in own}
-        array, features = _encoded(table.name, view, of_view, options, notes)
-        arrays.append(array)
-        feature_names.append(features)
-    return _assembled(parts | {"arrays": arrays, "feature_names": feature_names}, name, notes)
+    of_views = (
+        (view, {column: columns.pop(column) for column in own}) for view, own in views.items()
+    )
+    made = [_encoded(table.name, view, own, options, notes) for view, own in of_views]
+    parts["arrays"], parts["feature_names"] = map(list, zip(*made, strict=True))
+    return _assembled(parts, name, notes)
 
 
 def _roles(table: _RawTable, options: TableOptions) -> tuple[str | None, str | None, list[str]]:
@@ -718,8 +716,8 @@ class _ArrowTable:
     def read(self, columns: Sequence[str], strings: Collection[str] = ()) -> dict[str, Any]:
         """Return columns by name."""
         read = self._with_file(
-            lambda file: file.read(columns=list(columns)),
-            lambda file: file.read_all().select(list(columns)),
+            lambda file: _validated(file.read(columns=list(columns))),
+            lambda file: _validated(file.read_all().select(list(columns))),
         )
         return {
             name: self._strings(name, read.column(name))
@@ -781,6 +779,12 @@ class _ArrowTable:
                 "numbers"
             ) from error
         return [value or "" for value in column.to_pylist()]
+
+
+def _validated(table: Any) -> Any:
+    """Return an Arrow table; raise if its buffers are wrong, which Arrow would follow."""
+    table.validate(full=True)
+    return table
 
 
 def _pandas_indexes(metadata: Mapping[bytes, bytes]) -> list[str]:
