@@ -537,6 +537,8 @@ class TestSingleTable:
         numbers = read_views(path, views={"a": "x"}, drop="name")
         assert numbers.sample_ids is None
         assert read_views(path, id_column="x", drop="name").sample_ids.tolist() == ["1", "2", "3"]
+        path.write_text("nr,x\n01,1\n02,2\n")
+        assert read_views(path, views={"a": "x"}).sample_ids.tolist() == ["01", "02"]
         path.write_text("PatientID,x\n1,1\n1,2\n")
         with pytest.warns(UserWarning, match="'PatientID' seems to hold ids"):
             assert read_views(path).sample_ids is None

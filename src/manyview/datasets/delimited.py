@@ -403,15 +403,15 @@ def decimal_mark(cells: Iterable[str], sep: str | None = None, source: str | Non
             counts[","] += 1
     if counts:
         return "," if counts[","] > counts["."] else "."
-    if not unsure[","]:
-        return "."
     found = "," if sep == ";" and not unsure["."] else "."
-    if source is not None:
-        other = "a mark of thousands" if found == "," else "the decimal mark"
+    # a point is rarely a mark of thousands unless semicolons separate
+    mark = "," if unsure[","] else "." if unsure["."] and sep == ";" else None
+    if source is not None and mark is not None:
+        readings = ["the decimal mark", "a mark of thousands"]
+        is_read, may_be = readings if found == mark else readings[::-1]
         warn_user(
-            f"{source}: in numbers such as 1,234 the comma is read as "
-            f"{'the decimal mark' if found == ',' else 'a mark of thousands'}; if it is {other}, "
-            f"pass decimal={'.' if found == ',' else ','!r} (--decimal)"
+            f"{source}: in numbers such as 1{mark}234, {mark!r} is read as {is_read}; if it is "
+            f"{may_be}, pass decimal={'.' if found == ',' else ','!r} (--decimal)"
         )
     return found
 

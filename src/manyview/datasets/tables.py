@@ -589,7 +589,8 @@ def _wanted_views(
 def _names_of_samples(column: Any) -> Strings | None:
     """Return the values of a column of text that tells all samples apart."""
     if isinstance(column, list) and not isinstance(column, Blocks):
-        column = None if all(map(_is_number, column)) else Text.of(np.arange(len(column)), column)
+        is_text = any(not _is_number(cell) or re.match(r"0\d", cell) for cell in column)
+        column = Text.of(np.arange(len(column)), column) if is_text else None
     if not isinstance(column, Text) or len(column.levels) < len(column) or "" in column.levels:
         return None
     if encoded_text("", column) == "dates":
