@@ -29,7 +29,7 @@ def test_demo_compares_the_methods_on_digits(tmp_path: Path) -> None:
     assert fall is not None
     assert float(fall[2]) < float(fall[1])
     for view, width in {"pixels": 64, "fourier": 34, "projections": 46, "gradients": 72}.items():
-        kept = re.search(rf"^{view} +{width} +(\d+) *$", text, re.M)
+        kept = re.search(rf"^{view} +{width} +(\d+) +\d+% +\d+% *$", text, re.M)
         assert kept is not None
         assert 0 <= int(kept[1]) <= width
     for step in ("load the data", "compare, 3 seeds", "MMC, fit", "MMC, predict", "report"):

@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 import pytest
+from sklearn.metrics import adjusted_rand_score
 
 from manyview import MMC, read_model
 from manyview.cli.app import fit
@@ -101,6 +102,29 @@ def test_fit_of_a_folder_writes_ids(tmp_path: Path) -> None:
     assert_rejected(rejected, "--checkpoint would")
 
 
+def test_fit_finds_clear_groups_of_a_plain_table(tmp_path: Path) -> None:
+    """Four columns in different units, three groups on a line."""
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=150)
+    table = 6.0 * y[:, None] + rng.standard_normal((150, 4))
+    table = table * [0.01, 1.0, 30.0, 1000.0] + [0.0, 37.0, 120.0, 5000.0]
+    for name, view, header in (("a", table[:, :2], "age,bmi"), ("b", table[:, 2:], "ldl,crp")):
+        rows = np.column_stack([np.arange(150), view])
+        np.savetxt(
+            tmp_path / f"{name}.csv",
+            rows,
+            fmt="%.8g",
+            delimiter=",",
+            header=f"id,{header}",
+            comments="",
+        )
+    out = tmp_path.parent / "plain.csv"
+    result = run("fit", tmp_path, "-k", 3, "--out", out)
+    assert result.exit_code == 0, result.output
+    assert "a columns, b columns" in result.output
+    assert adjusted_rand_score(y, clusters_in(out.read_text())) >= 0.98
+
+
 def test_fit_writes_a_cluster_for_each_sample(data: Path, out: Path) -> None:
     result = run_fit(data, out)
     assert result.exit_code == 0
@@ -166,7 +190,9 @@ def test_fit_prints_a_summary(data: Path, out: Path) -> None:
     sizes = np.bincount(clusters_in(out.read_text()), minlength=N_CLUSTERS)
     assert f"{N_CLUSTERS} ({', '.join(map(str, sizes))} samples)" in text
     assert re.search(rf"^samples +{N_SAMPLES} *$", text, re.M)
-    assert re.search(r"^gradients +72 +\d+ *$", text, re.M)
+    row = re.search(r"^gradients +72 +\d+ +(\d+)% +(\d+)% *$", text, re.M)
+    assert row is not None
+    assert 0 <= int(row[1]) < 20 < int(row[2]) <= 100  # the views are much alike
     assert re.search(r"^iterations +\d+ *$", text, re.M)
     assert re.search(r"^objective +[\d.]+ to [\d.]+ *$", text, re.M)
     assert re.search(r"^seconds +[\d.]+ *$", text, re.M)
@@ -299,6 +325,21 @@ def test_an_interrupted_fit_still_writes_its_labels(
     assert len(clusters_in(out.read_text())) == N_SAMPLES
 
 
+def test_an_interrupt_after_the_fit_leaves_out_confidences(
+    data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manyview.mmc.membership.Training.memberships", interrupt)
+    saved = tmp_path / "some.model"
+    result = run_fit(data, out, "--model", saved)
+    assert result.exit_code == 130
+    assert "manyview: warning: interrupted after the fit" in result.stderr
+    assert len(clusters_in(out.read_text())) == N_SAMPLES
+    assert read_model(saved).labels_.tolist() == clusters_in(out.read_text())
+
+
 def test_an_interrupt_before_the_fit_writes_nothing(
     data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -332,7 +373,7 @@ def test_fit_on_real_news(data_dir: Path, out: Path) -> None:
     assert {int(row["cluster"]) for row in rows} <= set(range(6))
     text = plain(result.stdout)
     for view, width in {"bbc": 3560, "guardian": 3631, "reuters": 3068}.items():
-        assert re.search(rf"^{view} +{width} +\d+ *$", text, re.M)
+        assert re.search(rf"^{view} +{width} +\d+ +\d+% +\d+% *$", text, re.M)
     accuracy = re.search(r"ACC (\d\.\d+)", text)
     assert accuracy is not None
     # the largest class is a third of the samples
@@ -368,7 +409,7 @@ def test_predict_writes_the_predictions_of_the_model(saved: Path, others: Path, 
     assert clusters_in(out.read_text()) == expected.tolist()
     text = plain(result.stdout)
     sizes = ", ".join(map(str, np.bincount(expected, minlength=N_CLUSTERS)))
-    for part in (f"samples   {N_SAMPLES}", f"({sizes} samples)", "ACC", str(out)):
+    for part in (f"samples     {N_SAMPLES}", f"({sizes} samples)", "ACC", str(out)):
         assert part in text
 
 

@@ -202,7 +202,9 @@ class TestAgreement:
     @pytest.mark.parametrize("indicator", ["leave-one-out", "orthogonal"])
     @pytest.mark.parametrize("sparse", [False, True])
     @pytest.mark.parametrize("n_compared", [5000, 100], ids=["all", "some"])
-    def test_of_memberships(self, place, n_compared, sparse, indicator, monkeypatch):
+    def test_of_memberships_and_view_weights(
+        self, place, n_compared, sparse, indicator, monkeypatch
+    ):
         settings = replace(some(n_compared), outlier_samples=n_compared)
         monkeypatch.setattr(MMC, "_graph_settings", settings)
         views, _ = made(separation=3.0, sparse=(sparse, False))
@@ -217,6 +219,9 @@ class TestAgreement:
             np.testing.assert_allclose(
                 getattr(found, name), getattr(expected, name), rtol=1e-3, atol=1e-4
             )
+        for part in ("added", "alone", "explained"):
+            ours, theirs = (getattr(each.view_weights_, part) for each in (found, expected))
+            np.testing.assert_allclose(ours, theirs, atol=1e-3)
         np.testing.assert_array_equal(
             found.labels_without_outliers(2.0), expected.labels_without_outliers(2.0)
         )

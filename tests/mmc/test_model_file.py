@@ -49,6 +49,10 @@ def assert_the_same(found, model, views):
     for name in ("membership_", "confidence_", "outlier_score_"):
         np.testing.assert_array_equal(getattr(found, name), getattr(model, name))
     np.testing.assert_array_equal(found.predict_proba(views), model.predict_proba(views))
+    assert found.view_weights_.view_names == model.view_weights_.view_names
+    for part in ("added", "alone", "explained"):
+        ours, theirs = (getattr(each.view_weights_, part) for each in (found, model))
+        np.testing.assert_array_equal(ours, theirs)
     assert set(vars(found)) == set(vars(model))  # nothing that fit records is forgotten
 
 
@@ -131,7 +135,8 @@ def test_a_file_without_memberships_predicts_labels_only(views, model, path):
     write_model(path, model)
     with np.load(path) as archive:
         parts = dict(archive)
-    for name in ("membership", "outlier_score", "calibration"):
+    absent = ("membership", "outlier_score", "calibration")
+    for name in (*absent, "view_added", "view_alone", "view_explained"):
         del parts[name]
     header = json.loads(parts.pop("header").tobytes()) | {"arrays": sorted(parts)}
     parts["header"] = np.frombuffer(json.dumps(header).encode(), np.uint8)
@@ -139,7 +144,7 @@ def test_a_file_without_memberships_predicts_labels_only(views, model, path):
         np.savez(file, **parts)
     old = read_model(path)
     np.testing.assert_array_equal(old.predict(views), model.predict(views))
-    for name in ("membership_", "confidence_", "outlier_score_"):
+    for name in ("membership_", "confidence_", "outlier_score_", "view_weights_"):
         assert not hasattr(old, name)
     with pytest.raises(AttributeError, match="fit again"):
         old.predict_proba(views)

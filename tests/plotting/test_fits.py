@@ -11,8 +11,15 @@ from sklearn.cluster import DBSCAN
 from sklearn.exceptions import NotFittedError
 
 from manyview import MMC, RMKMC, MultiNMF
+from manyview.datasets import make_views
 from manyview.metrics import clustering_accuracy
-from manyview.plotting import plot_contingency, plot_embedding, plot_feature_weights, plot_objective
+from manyview.plotting import (
+    plot_contingency,
+    plot_embedding,
+    plot_feature_weights,
+    plot_objective,
+    plot_view_weights,
+)
 
 
 def cells(ax):
@@ -290,3 +297,32 @@ def test_what_has_no_objective_is_rejected():
         plot_objective({"ours": []})
     with pytest.raises(TypeError, match="DBSCAN"):
         plot_objective(DBSCAN().fit([[0.0], [1.0]]))
+
+
+def test_the_weights_of_views_are_in_the_cells():
+    views, _ = make_views(90, 3, (8, 6), random_state=0)
+    model = MMC(3, random_state=0).fit(views)
+    weights = model.view_weights_
+    ax = plot_view_weights(model)
+    written = {tuple(text.get_position()): text.get_text() for text in ax.texts}
+    for row in range(4):
+        for column in range(2):
+            assert written[column, row] == f"{weights.added[row, column]:.0%}"
+            assert written[3 + column, row] == f"{weights.alone[row, column]:.0%}"
+        assert written[6, row] == f"{weights.explained[row]:.0%}"
+    names = ["informative0", "informative1"]
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == [*names, *names, "all views"]
+    assert [tick.get_text() for tick in ax.get_yticklabels()] == ["0", "1", "2", "overall"]
+
+
+def test_weights_of_many_clusters_are_colours():
+    views, _ = make_views(300, 60, (8, 6), random_state=0)
+    ax = plot_view_weights(MMC(60, random_state=0).fit(views))
+    assert len(ax.texts) == 2  # those above the columns
+    assert len(ax.get_yticklabels()) < 61
+    assert ax.get_yticklabels()[-1].get_text() == "overall"
+
+
+def test_only_mmc_has_weights_of_views(fitted):
+    with pytest.raises(TypeError, match="AMGL"):
+        plot_view_weights(fitted[2])

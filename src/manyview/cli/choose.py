@@ -26,7 +26,7 @@ __all__ = ["choose_for_file"]
 def choose_for_file(
     data: str,
     first: int,
-    last: int,
+    last: int | None,
     *,
     plot: Path | None,
     force: bool,
@@ -36,10 +36,11 @@ def choose_for_file(
 ) -> None:
     """Compare the numbers of clusters from `first` to `last` of a file or data set.
 
-    `reading` holds options of :func:`manyview.datasets.read_views`, `options` are parameters of
+    By default `last` is 12, or a quarter of the samples if that is less. `reading` holds options of
+    :func:`manyview.datasets.read_views`, `options` are parameters of
     :func:`manyview.choose_n_clusters`.
     """
-    if first > last:
+    if last is not None and first > last:
         raise ValueError(f"--from {first} is more than --to {last}")
     sources = [("data", path) for path in sources_of(data)]
     if plot is not None:
@@ -48,9 +49,11 @@ def choose_for_file(
     dataset = find_dataset(data, **(reading or {}))
     if not quiet:
         print_data(dataset)
-    choice = choose_n_clusters(
-        dataset.views, range(first, last + 1), verbose=0 if quiet else 1, **options
-    )
+    if last is None:
+        n_samples = min(dataset.views.n_samples, options["max_samples"])
+        last = max(first, min(12, n_samples // 4))
+    numbers = range(first, last + 1)
+    choice = choose_n_clusters(dataset.views, numbers, verbose=0 if quiet else 1, **options)
     written: dict[str, Path | None] = {"figure": None}
     if plot is not None:
         # not by pyplot, which would keep the figure

@@ -14,10 +14,10 @@ from manyview.cli.outputs import (
     check_replaceable_report,
     check_target,
     data_line,
-    kept_features,
     objective_span,
     print_parts,
     table,
+    view_table,
 )
 from manyview.datasets import load_digits_views
 from manyview.experiment import METHODS, REFERENCES, compare, summarise
@@ -54,7 +54,7 @@ def demo_digits(report: Path) -> None:
         f"{data_line(dataset.name, dataset.views)}\nThe true digits are used for scoring only.",
         table(("method", *SCORES.values(), "seconds"), rows),
         f"MMC took {model.n_iter_} iterations; the objective fell from {objective_span(model)}.",
-        kept_features(model),
+        view_table(model),
         table(("Timings", "seconds"), seconds.items()),
         f"Figures and descriptions of the clusters: {report}\n"
         "To cluster your own data, see: manyview fit --help",

@@ -9,24 +9,27 @@ from time import perf_counter
 from typing import Any
 
 from manyview import MMC, read_model, write_model
+from manyview._typing import Matrix
 from manyview.cli.console import InterruptionError, new_console
 from manyview.cli.outputs import (
     STDOUT,
     check_targets,
+    confidence_facts,
     facts,
     file_facts,
     free_path,
-    kept_features,
     label_facts,
     objective_span,
     print_data,
     print_parts,
+    view_table,
     write_combinations,
     write_labels,
 )
 from manyview.datasets.files import find_dataset, sources_of
-from manyview.exceptions import ViewWarning
+from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
 from manyview.mmc.checkpoint import previous_of
+from manyview.mmc.membership import Lazy
 from manyview.storage import file_place
 from manyview.views import align_to
 
@@ -53,7 +56,16 @@ def fit_file(
     if not quiet:
         print_data(dataset)
     start = perf_counter()
-    membership = model.fit(dataset.views).membership_
+    model.fit(dataset.views)
+    try:
+        membership: Matrix | None = model.membership_
+        if saved is not None or not quiet:
+            _ = model.view_weights_
+    except KeyboardInterrupt:
+        message = "interrupted after the fit: confidences and weights of views are left out"
+        warn_user(message, InterruptWarning)
+        model._memberships, model._view_weights = Lazy.of(None), Lazy.of(None)
+        membership = None
     seconds = perf_counter() - start
     writers: dict[str, tuple[Path | None, Callable[[Path], None]]] = {
         "labels": (
@@ -84,12 +96,12 @@ def fit_file(
             ("scaling", ", ".join(f"{name} {by}" for name, by in model.normalize_.items())),
             ("iterations", str(model.n_iter_)),
             ("objective", objective_span(model)),
-            ("confidence", f"{model.confidence_.mean():.2f} on average"),
+            *confidence_facts(model.labels_, membership),
             ("seconds", f"{seconds:.2f}"),
             *file_facts(written),
         ]
         console = new_console(stderr=STDOUT in (out, explain))
-        print_parts(console, kept_features(model), facts(rows))
+        print_parts(console, view_table(model), facts(rows))
 
 
 def _check_fit_targets(
@@ -127,7 +139,7 @@ def predict_file(
     quiet: bool,
     reading: Mapping[str, Any] | None = None,
 ) -> None:
-    """Write the clusters that a saved model predicts for a file or data set."""
+    """Write the clusters, and how sure they are, that a model predicts for a file or data set."""
     sources = [("data", path) for path in sources_of(data)]
     if saved.is_file():
         sources.append(("model", saved))
@@ -148,8 +160,14 @@ def predict_file(
         sample_ids=dataset.sample_ids,
     )
     labels = model.predict(views)
+    # model files of earlier versions have no memberships
+    membership = model.predict_proba(views) if hasattr(model, "membership_") else None
     out = free_path(out, force=force)
-    write_labels(out, labels, dataset.sample_ids)
+    write_labels(out, labels, dataset.sample_ids, membership)
     if not quiet:
-        rows = [*label_facts(labels, model.n_clusters_, dataset.y), *file_facts({"labels": out})]
+        rows = [
+            *label_facts(labels, model.n_clusters_, dataset.y),
+            *confidence_facts(labels, membership),
+            *file_facts({"labels": out}),
+        ]
         print_parts(new_console(stderr=out == STDOUT), facts(rows))

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -81,7 +81,7 @@ class TableOptions:
 
     labels: str | None = None
     id_column: str | None = None
-    samples: str = "all"
+    samples: Literal["all", "common"] = "all"
     views: Mapping[str, str | Sequence[str]] | None = None
     drop: Sequence[str] = ()
     categories: Sequence[str] = ()

@@ -47,7 +47,7 @@ from manyview.graph.settings import ALL_ORDERS, DEFAULTS, GraphSettings
 from manyview.graph.spectral import AffinityGraphs, Clusters
 from manyview.linalg.partition import Labels, cluster_rows, has_collapsed, without_empty
 
-__all__ = ["LabelJudge", "judge_labels"]
+__all__ = ["LabelJudge", "indicator_of", "judge_labels"]
 
 
 class Judged(NamedTuple):
@@ -168,7 +168,7 @@ class LabelJudge:
     def settled(self, labels: Labels) -> Judged:
         """Return labels of the sample after the rounds, and their leave-one-out error."""
         settings = self._settings
-        F = _indicator(labels, self._n_clusters)
+        F = indicator_of(labels, self._n_clusters)
         found = [ridge.leave_one_out(F) for ridge in self._regressions]
         for _ in range(settings.rounds):
             mean = mean_prediction(found, F)
@@ -179,7 +179,7 @@ class LabelJudge:
             scores = mean.rows / explained + trust * voted.rows
             new = _without_losing(labels, scores.argmax(axis=1))
             changed, labels = np.mean(new != labels), new
-            F = _indicator(labels, self._n_clusters)
+            F = indicator_of(labels, self._n_clusters)
             found = [
                 ridge.leave_one_out(F, near=before.ridge)
                 for ridge, before in zip(self._regressions, found, strict=True)
@@ -190,7 +190,7 @@ class LabelJudge:
 
     def error_of(self, labels: Labels) -> float:
         """Return the leave-one-out error of labels without changing them."""
-        F = _indicator(labels, int(labels.max()) + 1)
+        F = indicator_of(labels, int(labels.max()) + 1)
         return mean_prediction([ridge.leave_one_out(F) for ridge in self._regressions], F).error
 
     def label_all(self, labels: Labels) -> None:
@@ -217,7 +217,7 @@ class LabelJudge:
         ndarray of shape (n_samples, n_clusters)
         """
         own = labels[self.graphs.sample]
-        F, engine = _indicator(own, self._n_clusters), self._engine
+        F, engine = indicator_of(own, self._n_clusters), self._engine
         roots = np.sqrt(np.bincount(own, minlength=self._n_clusters))
         mean = mean_prediction([ridge.leave_one_out(F) for ridge in self._regressions], F)
         if self.graphs.complete:
@@ -235,7 +235,7 @@ class LabelJudge:
         `engine` has these samples, scaled like the sample. They are compared with the landmarks
         once for all labellings.
         """
-        indicators = [_indicator(each, int(each.max()) + 1) for each in labels]
+        indicators = [indicator_of(each, int(each.max()) + 1) for each in labels]
         found = [coefficients_of(self._regressions, F, engine.dtype) for F in indicators]
         stacked = [np.hstack(parts) for parts in zip(*found, strict=True)]
         ends = np.cumsum([F.shape[1] for F in indicators]).tolist()
@@ -266,7 +266,7 @@ def _voted(rows: Matrix, F: Matrix) -> Prediction:
     return Prediction(rows, 1.0 - along**2 / max(squares, np.finfo(np.float64).tiny))
 
 
-def _indicator(labels: Labels, n_clusters: int) -> Matrix:
+def indicator_of(labels: Labels, n_clusters: int) -> Matrix:
     """Return ``Y (Y'Y)^(-1/2)`` with Y one-hot."""
     sizes = np.bincount(labels, minlength=n_clusters)
     F = np.zeros((labels.size, n_clusters))

@@ -32,6 +32,7 @@ __all__ = [
     "compare_sample",
     "compared_rows",
     "comparison_with",
+    "filled_products",
     "harmonic_weights",
     "kernels_of",
     "weighted_links",
@@ -175,8 +176,16 @@ def kernels_of(block: Block, chunk: slice, comparison: Comparison) -> list[Array
 
     The first is the product over the views; those of the single views follow if there are several.
     """
+    return _kernels(filled_products(block, chunk, comparison), comparison)
+
+
+def filled_products(block: Block, chunk: slice, comparison: Comparison) -> list[Array]:
+    """Return the products of some rows of a block with the landmarks, by view.
+
+    Those of samples that miss a view are filled with mean ones.
+    """
     _, products = compared_rows(block, chunk, comparison)
-    return _kernels(products, block, chunk, comparison)
+    return _filled_by_view(products, block, chunk, comparison)
 
 
 def compare_sample(
@@ -204,7 +213,7 @@ def compare_sample(
     def compared(chunk: slice) -> tuple[list[Array], list[Array]]:
         prepared, products = compared_rows(block, chunk, comparison)
         fitted = [product[:, :n_fitted] for product in products]
-        kernels = _kernels(fitted, block, chunk, comparison)
+        kernels = _kernels(_filled_by_view(fitted, block, chunk, comparison), comparison)
         affinities = []
         for compared, product, own in zip(comparison.views, products, prepared, strict=True):
             cosine = cosines(product, own, compared.landmarks, compared.missing)
@@ -243,11 +252,14 @@ def compared_rows(
     return prepared, products
 
 
-def _kernels(
+def _filled_by_view(
     products: list[Array], block: Block, chunk: slice, comparison: Comparison
 ) -> list[Array]:
     missing = [None if view.missing is None else view.missing[chunk] for view in block.views]
-    products = list(map(_filled, products, comparison.views, missing))
+    return list(map(_filled, products, comparison.views, missing))
+
+
+def _kernels(products: list[Array], comparison: Comparison) -> list[Array]:
     kernels = [product_kernel(products, comparison.order)]
     if len(products) > 1:
         kernels += [1.0 + product for product in products]

@@ -2,9 +2,10 @@
 
 Samples of a view are compared by angle, after scaling them to unit length, or by distance, after
 standardising the features. Words, counts and pixels want the angle; measurements in different
-units want the distance. Views are standardised where clusters are then clearer
-(:class:`manyview.graph.leave_one_out.Judged`). The leave-one-out error alone would prefer tables in
-which one feature outweighs the others, as any groups along it are easy to predict.
+units want the distance. Where a choice is left, all views are compared by angle first, then all by
+distance, then each view in the other way than the rest; a change is kept if clusters are then
+clearly clearer (:class:`manyview.graph.leave_one_out.Judged`). The leave-one-out error alone would
+prefer tables in which one feature outweighs the others, as any groups along it are easy to predict.
 
 Views that are mostly zeros are always compared by angle, since standardising makes their rarest
 features the largest.
@@ -14,14 +15,16 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from manyview.engine import RowView, engine_for
-from manyview.engine.arrays import is_sparse
+from manyview.engine.arrays import is_sparse, to_numpy
 from manyview.graph.leave_one_out import LabelJudge
 from manyview.graph.settings import DEFAULTS, GraphSettings
+from manyview.linalg.partition import unit_rows
 from manyview.linalg.threads import limited_threads
 from manyview.views import Normalize, Views, as_views, check_scale, normalize_by_view
 
@@ -49,7 +52,7 @@ def resolve_normalization(
     for v in open_views:
         if _may_be_standardised(sample, views, v, settings):
             standardised[v] = "columns"
-            if sample.n_features[v] == 1:  # unit rows would be constant
+            if _one_feature_rules(sample, v, settings):
                 by_view[v] = "columns"
     check_scale(views, by_view)
     if standardised == by_view or sample.n_samples <= n_clusters:
@@ -64,8 +67,19 @@ def resolve_normalization(
             return judge.best_candidate(own).unclear
 
     with limited_threads(1), ThreadPoolExecutor(min(n_threads, 2)) as pool:
-        by_angle, by_distance = pool.map(unclear, (by_view, standardised))
-    return standardised if by_distance < settings.clearly * by_angle else by_view
+        choices = [by_view, standardised]
+        by_angle, by_distance = pool.map(unclear, choices)
+        chosen, least = by_view, by_angle
+        if by_distance < settings.clearly * by_angle:
+            chosen, least = standardised, by_distance
+        differ = [v for v in open_views if by_view[v] != standardised[v]]
+        if len(differ) > 1:
+            flipped = [_with(chosen, v, _other(chosen[v])) for v in differ]
+            found = list(pool.map(unclear, flipped))
+            best = int(np.argmin(found))
+            if found[best] < settings.clearly * least:
+                chosen = flipped[best]
+    return chosen
 
 
 def random_samples(
@@ -95,10 +109,9 @@ def _present(view: RowView) -> npt.NDArray[np.bool_]:
 
 
 def _may_be_standardised(sample: Views, views: Views, v: int, settings: GraphSettings) -> bool:
-    view = sample.arrays[v]
-    if is_sparse(view):
+    if is_sparse(sample.arrays[v]):
         return False
-    rows = view if sample.present is None else view[sample.present[:, v]]
+    rows = _rows_of(sample, v)
     if not rows.size or np.mean(rows == 0) >= settings.mostly_zeros:
         return False
     try:
@@ -106,3 +119,22 @@ def _may_be_standardised(sample: Views, views: Views, v: int, settings: GraphSet
     except ValueError:  # its variances leave the range of the precision
         return False
     return True
+
+
+def _rows_of(sample: Views, v: int) -> Any:
+    view = sample.arrays[v]
+    return view if sample.present is None else view[sample.present[:, v]]
+
+
+def _one_feature_rules(sample: Views, v: int, settings: GraphSettings) -> bool:
+    """Return whether angles of a view say little more than the sign of one feature."""
+    variances = np.var(unit_rows(to_numpy(_rows_of(sample, v)).astype(np.float64)), axis=0)
+    return bool(variances.max() >= settings.one_feature * variances.sum())
+
+
+def _with(by_view: list[str | None], v: int, scaling: str) -> list[str | None]:
+    return [scaling if w == v else entry for w, entry in enumerate(by_view)]
+
+
+def _other(scaling: str | None) -> str:
+    return "rows" if scaling == "columns" else "columns"

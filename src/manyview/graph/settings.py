@@ -54,6 +54,9 @@ class GraphSettings:
     mostly_zeros: float = 0.5
     """Part of zeros from which a view is never standardised by ``normalize="auto"``; words and
     links would lose up to sixty points of NMI."""
+    one_feature: float = 0.9
+    """Part of a view's variance in one feature, with rows of unit length, from which angles say
+    little but its sign: such a view is then standardised."""
     scaling_samples: int = 500
     """Samples by which the scaling is chosen; a thousand choose the same."""
     scaling_clusters: int = 50
@@ -132,6 +135,11 @@ class GraphSettings:
     """Most iterations over all rows; by convention."""
     kmeans_tol: float = 1e-6
     """Relative decrease of the cost below which these stop; by convention."""
+
+    def most_in_graph(self, n_clusters: int) -> int:
+        """Return the most samples that are compared with each other."""
+        by_cluster = min(self.compared_per_cluster * n_clusters, self.most_compared)
+        return max(self.n_compared, by_cluster, 2 * n_clusters)
 
 
 DEFAULTS = GraphSettings()

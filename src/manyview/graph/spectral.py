@@ -101,8 +101,7 @@ class AffinityGraphs:
         neighbourhood: float = 1.0,
         settings: GraphSettings = DEFAULTS,
     ) -> None:
-        n, n_clustered = engine.n_samples, settings.compared_per_cluster * n_clusters
-        most = max(settings.n_compared, min(n_clustered, settings.most_compared), 2 * n_clusters)
+        n, most = engine.n_samples, settings.most_in_graph(n_clusters)
         self.settings, self.complete = settings, n <= most
         self.sample = np.arange(n) if n <= most else np.sort(rng.choice(n, most, replace=False))
         rows, size = engine.take(self.sample), self.sample.size

@@ -4,6 +4,7 @@ from manyview.mmc.estimator import MMC
 from manyview.mmc.explain import Combination, Combinations, Profile
 from manyview.mmc.model_file import read_model, write_model
 from manyview.mmc.statistics import Difference
+from manyview.mmc.view_weights import ViewWeights
 
 __all__ = [
     "MMC",
@@ -11,6 +12,7 @@ __all__ = [
     "Combinations",
     "Difference",
     "Profile",
+    "ViewWeights",
     "read_model",
     "write_model",
 ]

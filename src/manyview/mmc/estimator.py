@@ -43,11 +43,12 @@ from manyview.mmc.indicator import (
     OrthogonalIndicator,
 )
 from manyview.mmc.initial import INITS, Given, LabelInitialisation
-from manyview.mmc.membership import LazyMemberships, Memberships, Training
+from manyview.mmc.membership import Lazy, Memberships, Training
 from manyview.mmc.objective import checked_rank, default_gamma, penalty_named
 from manyview.mmc.prediction import Predictor
 from manyview.mmc.solver import Candidate, Problem, best_of
 from manyview.mmc.statistics import Statistics
+from manyview.mmc.view_weights import ViewWeights
 from manyview.views import Normalize, Views, check_scale
 
 __all__ = ["MMC"]
@@ -59,7 +60,10 @@ _INDICATORS: dict[str, type[Indicator]] = {
     "leave-one-out": LeaveOneOutIndicator,
     "orthogonal": OrthogonalIndicator,
 }
-_LAZY = ("membership_", "confidence_", "outlier_score_", "_found_memberships")
+_LAZY = {
+    "_memberships": ("membership_", "confidence_", "outlier_score_", "_found_memberships"),
+    "_view_weights": ("view_weights_",),
+}
 
 
 class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer):
@@ -168,8 +172,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     membership_ : ndarray of shape (n_samples, n_clusters)
         Membership of each sample in each cluster; rows sum to one. It is calibrated: about 80 % of
         the samples with a membership of .8 are in that cluster again when half of the data is
-        clustered anew. Like the next two it is computed when it is first asked for, which takes up
-        to as long as the fit, and the model refers to the training views until then.
+        clustered anew. Like the next three it is computed when it is first asked for, which takes
+        up to as long as the fit, and the model refers to the training views until then.
     confidence_ : ndarray of shape (n_samples,)
         Membership of each sample in its own cluster, that in ``labels_``. It is the largest one
         except for samples between clusters.
@@ -177,6 +181,11 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         How far each sample is from its ten nearest samples: the logarithm of the mean distance, as
         a robust z-score within its cluster. :meth:`labels_without_outliers` sets aside those above
         3.5.
+    view_weights_ : ViewWeights
+        How much each view contributes to each cluster and to all of them: how much less of the
+        labels can be predicted without the view, and how much with this view alone. It prints as a
+        table, ``np.asarray`` gives the former, of shape (n_clusters + 1, n_views), and
+        ``to_frame()`` a DataFrame; see :class:`~manyview.mmc.ViewWeights`.
     n_views_, n_features_in_, view_names_, feature_names_in_
         The number of views seen by fit and, for each view, its number of features, its name, and
         the names of its features or None.
@@ -338,17 +347,18 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self._record_views(checked)
         self._record(best, problem, predictor)
         self._statistics = statistics
-        self._memberships: LazyMemberships | None = LazyMemberships(
-            Training(
-                checked,
-                n_clusters,
-                self.labels_,
-                self.order,
-                self._predictor,
-                self._graph_settings,
-                self._n_threads,
-            )
+        training = Training(
+            checked,
+            n_clusters,
+            self.labels_,
+            self.order,
+            self._predictor,
+            statistics,
+            self._graph_settings,
+            self._n_threads,
         )
+        self._memberships = Lazy(training.memberships)
+        self._view_weights = Lazy(training.view_weights)
         self.n_clusters_, self.choice_ = n_clusters, choice
         message = fit_warning(
             best.fitted, problem, checked, gamma=self.gamma, interrupted=interrupted
@@ -481,18 +491,31 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         >>> np.flatnonzero(model.labels_without_outliers() == -1)
         array([0])
         """
+        if not isinstance(threshold, Real) or np.isnan(threshold):
+            raise ValueError(f"threshold={threshold!r}; expected a number")
         scores = self.outlier_score_
         return np.where(scores > threshold, -1, to_numpy(self.labels_)).astype(np.intp)
 
     @property
+    def view_weights_(self) -> ViewWeights:
+        """How much each view contributes to each cluster, and to all of them."""
+        weights: ViewWeights = self._asked_for("_view_weights", "view weights")
+        return weights
+
+    @property
     def _found_memberships(self) -> Memberships:
+        memberships: Memberships = self._asked_for("_memberships", "memberships")
+        return memberships
+
+    def _asked_for(self, place: str, what: str) -> Any:
         check_is_fitted(self, "labels_")
-        if self._memberships is None:
+        found = getattr(self, place).found
+        if found is None:
             raise AttributeError(
-                "the model was read from a file without memberships, which an earlier version of "
-                "manyview wrote; fit again"
+                f"the model was saved without {what}: by an earlier version of manyview, after an "
+                "interrupt, or after its training views had been changed; fit again"
             )
-        return self._memberships.found
+        return found
 
     def explain(
         self,
@@ -609,8 +632,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         """Return a copy whose results are NumPy arrays in this process.
 
         The copy predicts without Dask or torch, and can be saved. ``labels_`` and ``indicator_`` of
-        a fit on a cluster or a device must fit into the memory of this process. Memberships are
-        computed first, unless they were asked for before.
+        a fit on a cluster or a device must fit into the memory of this process. Memberships and
+        view weights are computed first, unless they were asked for before.
 
         Returns
         -------
@@ -621,8 +644,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         local = copy(self)
         local.labels_ = to_numpy(self.labels_)
         local.indicator_ = to_numpy(self.indicator_)
-        if self._memberships is not None:
-            local._memberships = LazyMemberships(self._memberships.found)
+        local._memberships, local._view_weights = (
+            self._memberships.kept(),
+            self._view_weights.kept(),
+        )
         return local
 
     def _predicted(self, views: Any, what: str) -> Any:
@@ -636,8 +661,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     def __dir__(self) -> list[str]:
         # names for completion and for the display of notebooks, which read what they find: that
         # must not compute memberships
-        computed = getattr(self, "_memberships", None)
-        hidden = () if computed is not None and computed.is_computed else _LAZY
+        hidden: set[str] = set()
+        for place, results in _LAZY.items():
+            lazy = getattr(self, place, None)
+            hidden |= set() if lazy is not None and lazy.is_computed else set(results)
         names = object.__dir__(self)
         return [name for name in names if name not in hidden and hasattr(self, name)]
 

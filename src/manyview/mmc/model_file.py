@@ -14,10 +14,11 @@ from manyview._version import __version__
 from manyview.engine import Scaling
 from manyview.engine.arrays import to_numpy
 from manyview.mmc.estimator import MMC
-from manyview.mmc.membership import Calibration, LazyMemberships, Memberships
+from manyview.mmc.membership import Calibration, Lazy, Memberships
 from manyview.mmc.objective import Factors
 from manyview.mmc.prediction import CentreReadout, CosineReadout, Predictor, Readout
 from manyview.mmc.statistics import Statistics
+from manyview.mmc.view_weights import ViewWeights
 from manyview.storage import Form, as_json, whole_file
 
 __all__ = ["read_model", "write_model"]
@@ -25,8 +26,8 @@ __all__ = ["read_model", "write_model"]
 _FORM = Form("manyview.MMC model", version=1, what="model")
 _NOT_IN_HEADER = {"init", "checkpoint"}  # may be an array; a path of this machine
 
-# Arrays of a file with N samples, K clusters, R columns, I iterations and C pairs. Those with d
-# features, D features including the bias, or counts are numbered by view.
+# Arrays of a file with N samples, V views, K clusters, L = K + 1, R columns, I iterations and C
+# pairs. Those with d features, D features including the bias, or counts are numbered by view.
 _SHAPES = {
     "labels": "N",
     "indicator": "NK",
@@ -34,6 +35,9 @@ _SHAPES = {
     "membership": "NK",
     "outlier_score": "N",
     "calibration": "2",
+    "view_added": "LV",
+    "view_alone": "LV",
+    "view_explained": "L",
     "cluster_factor": "KR",
     "cluster_predictor": "KR",
     "cosine_weights": "KK",
@@ -53,15 +57,18 @@ _SHAPES = {
     "gains": "CK",
 }
 
+_PARTS = ("added", "alone", "explained")  # of the view weights
+
 Arrays = dict[str, npt.NDArray[Any]]
 
 
 def write_model(path: str | os.PathLike[str], model: MMC) -> None:
     """Write a fitted model to a file that :func:`read_model` reads.
 
-    If writing fails, an older file is kept. The file holds the factors, labels, memberships and
-    names of the model, but no samples. Memberships are computed first, unless they were asked for
-    before.
+    If writing fails, an older file is kept. The file holds the factors, labels, memberships, view
+    weights and names of the model, but no samples. Memberships and view weights are computed first,
+    unless they were asked for before. If the training arrays were changed since the fit, there are
+    none, with a warning.
 
     Parameters
     ----------
@@ -187,10 +194,13 @@ def _arrays(model: MMC) -> Arrays:
         "cluster_factor": model.cluster_factors_,
         "cluster_predictor": predictor.factors.clusters,
     }
-    if model._memberships is not None:
-        found = model._memberships.found
+    found = model._memberships.found
+    if found is not None:
         arrays["membership"], arrays["outlier_score"] = found.membership, found.outlier_score
         arrays["calibration"] = np.array(found.calibration)
+    weights = model._view_weights.found
+    if weights is not None:
+        arrays |= {f"view_{part}": getattr(weights, part) for part in _PARTS}
     if not isinstance(model.init, str):
         # objects become the numbers or strings that they are
         arrays["init"] = np.asarray(np.asarray(to_numpy(model.init)).tolist())
@@ -266,11 +276,15 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
             pairs=arrays["pairs"],
             gains=arrays["gains"],
         )
-    model._memberships = None  # files of earlier versions have none
+    # files of earlier versions have no memberships or view weights
+    found, view_weights = None, None
     if "membership" in arrays:
         calibration = Calibration(*map(float, arrays["calibration"]))
         found = Memberships(arrays["membership"], arrays["outlier_score"], calibration)
-        model._memberships = LazyMemberships(found)
+    if "view_added" in arrays:
+        parts = [arrays[f"view_{part}"] for part in _PARTS]
+        view_weights = ViewWeights(tuple(model.view_names_), *parts)
+    model._memberships, model._view_weights = Lazy.of(found), Lazy.of(view_weights)
     return model
 
 
@@ -288,7 +302,7 @@ def _check_consistent(model: MMC, arrays: Arrays) -> None:
     n_clusters, rank = model.cluster_factors_.shape
     pairs = arrays.get("pairs", np.empty((0, 4), dtype=np.intp))
     sizes = {"N": model.labels_.size, "K": n_clusters, "R": rank, "I": model.n_iter_}
-    sizes |= {"C": len(pairs), "4": 4, "2": 2}
+    sizes |= {"V": len(names), "L": n_clusters + 1, "C": len(pairs), "4": 4, "2": 2}
     for name, array in arrays.items():
         base = name.rstrip("0123456789")
         if base == "init":

@@ -16,6 +16,7 @@ from manyview.plotting.fits import (
     plot_embedding,
     plot_feature_weights,
     plot_objective,
+    plot_view_weights,
 )
 
 __all__ = [
@@ -29,4 +30,5 @@ __all__ = [
     "plot_paired_differences",
     "plot_time_against_quality",
     "plot_time_against_size",
+    "plot_view_weights",
 ]

@@ -443,3 +443,69 @@ def _curve(name: str, fit: Any) -> Floats:
             f"the objective of {name} has shape {curve.shape}; expected one value per iteration"
         )
     return curve
+
+
+def plot_view_weights(estimator: MultiViewClusterer, *, ax: Axes | None = None) -> Axes:
+    """Draw how much each view contributes to each cluster, and to all of them.
+
+    The first columns show what each view adds: how much less of the labels can be predicted without
+    it. Then come what each view predicts alone, and what all views predict. With more than 40
+    clusters or columns, a colour bar replaces the numbers.
+
+    Parameters
+    ----------
+    estimator : MMC
+        A fitted model; see ``MMC.view_weights_``.
+    ax : matplotlib Axes, optional
+        Where to draw; by default a new figure that grows with the table.
+
+    Returns
+    -------
+    matplotlib Axes
+        The clusters are rows; all of them together are the last one.
+
+    Examples
+    --------
+    >>> from matplotlib import pyplot as plt
+    >>> from manyview import MMC
+    >>> from manyview.datasets import make_views
+    >>> from manyview.plotting import plot_view_weights
+    >>> views, y = make_views(n_samples=60, n_clusters=3, random_state=0)
+    >>> ax = plot_view_weights(MMC(n_clusters=3, random_state=0).fit(views))
+    >>> [tick.get_text() for tick in ax.get_xticklabels()]
+    ['informative0', 'informative1', 'informative0', 'informative1', 'all views']
+    >>> plt.close(ax.figure)
+    """
+    check_is_fitted(estimator)
+    if not hasattr(type(estimator), "view_weights_"):  # of the model it would compute them
+        raise TypeError(f"{type(estimator).__name__} has no view weights; expected a fitted MMC")
+    weights = estimator.view_weights_
+    n_rows, n_views = weights.added.shape
+    gap = np.full((n_rows, 1), np.nan)
+    parts = [weights.added, gap, weights.alone, gap, weights.explained[:, None]]
+    values, beside = np.hstack(parts), n_views + 1
+    across, down = (min(size, _MOST_COUNTED) for size in (values.shape[1], n_rows))
+    ax = given_or_new(ax, (1.6 + 0.58 * across, 1.6 + 0.3 * down))
+    image = ax.imshow(values, cmap="Blues", vmin=0.0, vmax=1.0, aspect="auto")
+    if max(n_rows - 1, 2 * n_views + 1) <= _MOST_COUNTED:
+        for (row, column), value in np.ndenumerate(values):
+            if np.isfinite(value):
+                colour = "white" if value > 0.55 else INK
+                ax.text(column, row, f"{value:.0%}", ha="center", va="center", color=colour)
+    else:
+        ax.figure.colorbar(image, ax=ax, label="predicted part", fraction=0.04, pad=0.02)
+    for start, head in ((0, "added by the view"), (beside, "by the view alone")):
+        middle = start + (n_views - 1) / 2
+        ax.text(middle, -0.6, head, ha="center", va="bottom", fontsize="small")
+    box, inch = ax.get_window_extent(), ax.figure.dpi
+    some = _thinned(n_views, box.width / (0.6 * inch))
+    columns = [*some, *(beside + at for at in some), 2 * beside]
+    names = [shown(weights.view_names[at]) for at in some]
+    ax.set_xticks(columns, [*names, *names, "all views"], rotation=30, ha="right")
+    named = _thinned(n_rows - 1, box.height / (0.25 * inch))
+    ax.set_yticks([*named, n_rows - 1], [*map(str, named), "overall"])
+    ax.axhline(n_rows - 1.5, color=INK, linewidth=0.8)
+    ax.tick_params(length=0)
+    ax.spines[:].set_visible(False)
+    ax.set(xlabel="view", ylabel="cluster")
+    return ax
