@@ -491,7 +491,10 @@ class TestSingleTable:
     @pytest.mark.parametrize(
         ("views", "message"),
         [
-            ({"a": ["agee"]}, r"no column 'agee'; did you mean 'age'\? it has 'age', 'sex'"),
+            (
+                {"a": ["agee"]},
+                r"no column 'agee'; did you mean 'age'\? expected some of 'age', 'sex'",
+            ),
             ({"a": "TP*"}, r"view 'a': patients\.csv has no column 'TP\*'"),
             ({"a": ["age"], "b": ["age"]}, "column 'age' is named for the views 'a' and 'b'"),
         ],
@@ -557,6 +560,14 @@ class TestSingleTable:
         path.write_text("id,x,class\na,1,2\nb,2,\nc,4,1\n")
         with pytest.warns(UserWarning, match="no label for 1 of 3"):
             assert read_views(path).y is None
+
+    def test_columns_of_some_of_several_tables_are_dropped(self, folder):
+        made = folder(text=",id,apple,pear\n0,a,1,2\n1,b,3,4\n2,c,4,6\n", image=IMAGE)
+        data = read_views(made, drop=["p*", ""])
+        assert [names.tolist() for names in data.views.feature_names] == [["red"], ["apple"]]
+        for option in ("drop", "categories"):
+            with pytest.raises(ValueError, match=f"{option}.* has no column 'plum'"):
+                read_views(made, **{option: ["plum"]})
 
     def test_several_tables_are_not_cut(self, folder):
         with pytest.raises(ValueError, match="views, which cut a single table"):

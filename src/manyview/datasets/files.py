@@ -90,7 +90,7 @@ def read_views(
     drop : list of str, optional
         Columns of tables that are left out: names or patterns.
     categories : list of str, optional
-        Columns of tables that are encoded as categories, whatever they hold.
+        Columns of tables, names or patterns, that are encoded as categories, whatever they hold.
     max_categories : int, default=20
         Most values of a column of text that is taken for a category. Text of more values is
         dropped with a warning.

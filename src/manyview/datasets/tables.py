@@ -43,7 +43,15 @@ from manyview.datasets.sources import (
     members,
 )
 from manyview.exceptions import warn_user
-from manyview.views import MAX_CATEGORIES, Text, chosen_columns, encoded_in, encoded_text
+from manyview.views import (
+    MAX_CATEGORIES,
+    Text,
+    chosen_columns,
+    column_matches,
+    encoded_in,
+    encoded_text,
+    matching_columns,
+)
 
 __all__ = [
     "TableOptions",
@@ -272,11 +280,19 @@ def _joined(
         raise ValueError(
             "received views, which cut a single table; each of several tables is a view"
         )
-    columns = {table.name: table.names for table in tables.values()}
+    every = list(dict.fromkeys(column for table in tables.values() for column in table.names))
+    dropped = _dropped(every, options, "the folder")
+    columns = {
+        table.name: [column for column in table.names if column not in dropped]
+        for table in tables.values()
+    }
     key = _id_column(columns, options.id_column)
     _check_named(columns, key)
     notes = [table.note for table in tables.values() if table.note]
-    read = [_read_view(table, view, key, options, notes) for view, table in tables.items()]
+    read = [
+        _read_view(table, view, key, columns[table.name], options, notes)
+        for view, table in tables.items()
+    ]
     ids, parts = join(read, samples=options.samples)
     if "present" in parts:
         for table, here in zip(read, parts["present"].T, strict=True):
@@ -304,11 +320,16 @@ def _joined(
 
 
 def _read_view(
-    table: _RawTable, view: str, key: str, options: TableOptions, notes: list[str]
+    table: _RawTable,
+    view: str,
+    key: str,
+    columns_left: Sequence[str],
+    options: TableOptions,
+    notes: list[str],
 ) -> Table:
     """Read a table whose columns but the ids, and an index that pandas wrote, are features."""
-    left_out = {key, *getattr(table, "indexes", ()), *_dropped(table.names, options.drop)}
-    features = [name for name in table.names if name not in left_out]
+    left_out = {key, *getattr(table, "indexes", ())}
+    features = [name for name in columns_left if name not in left_out]
     if not features:
         raise ValueError(f"{table.name} has no column besides {key!r}; expected features")
     columns = table.read([key, *features], {key} | _as_categories(features, options, view))
@@ -337,11 +358,11 @@ def _assembled(parts: dict[str, Any], name: str, notes: list[str]) -> Dataset:
                 f"view {parts['view_names'][v]!r}: {empty.size} samples have no value, so they "
                 "miss the view"
             )
-        unknown = sum(
-            int(np.isnan(array[begin : begin + 4096]).sum()) for begin in range(0, len(array), 4096)
-        ) - int((~present[:, v]).sum() and np.isnan(array[~present[:, v]]).sum())
+        here = np.flatnonzero(present[:, v])
+        blocks = (array[here[at : at + 4096]] for at in range(0, here.size, 4096))
+        unknown = sum(int(np.isnan(block).sum()) for block in blocks)
         if unknown:
-            cells = int(present[:, v].sum()) * array.shape[1]
+            cells = here.size * array.shape[1]
             notes.append(
                 f"view {parts['view_names'][v]!r}: {unknown} of {cells} cells are empty "
                 f"({unknown / cells:.1%})"
@@ -505,7 +526,7 @@ def _cut(table: _RawTable, options: TableOptions, name: str) -> Dataset:
 
 def _roles(table: _RawTable, options: TableOptions) -> tuple[str | None, str | None, list[str]]:
     """Return the columns of ids and of classes, if there are any, and all others."""
-    dropped = _dropped(table.names, options.drop)
+    dropped = _dropped(table.names, options, table.name)
     names = [column for column in table.names if column not in dropped]
     named = {
         column
@@ -565,8 +586,12 @@ def _own_classes(source: str, column: str, labels: list[str]) -> list[Any] | Non
     return _classes(labels)
 
 
-def _dropped(names: Sequence[str], patterns: Sequence[str]) -> set[str]:
-    return set() if not patterns else set(chosen_columns(names, {"drop": patterns})["drop"])
+def _dropped(names: Sequence[str], options: TableOptions, source: str) -> set[str]:
+    """Return the columns to leave out; raise if these or categories do not exist."""
+    for column in options.categories:
+        matching_columns(names, column, "categories (--category)", source)
+    found = (matching_columns(names, column, "drop", source) for column in options.drop)
+    return {column for columns in found for column in columns}
 
 
 def _wanted_views(
@@ -618,8 +643,8 @@ def _encoded(
     kinds = Counter[str]()
     for name in list(columns):
         column = columns.pop(name)
-        chosen = name in options.categories
-        if isinstance(column, list) and not isinstance(column, Blocks):
+        chosen = isinstance(column, list) and not isinstance(column, Blocks)
+        if chosen:
             places: dict[str, int] = {}
             codes = np.asarray([places.setdefault(cell, len(places)) for cell in column])
             column = Text.of(codes, list(places), MISSING)
@@ -688,7 +713,9 @@ def _as_categories(
     names: Sequence[str], options: TableOptions, view: str | None = None
 ) -> set[str]:
     """Return the columns that are categories whatever they hold: as asked, or as in a fit."""
-    wanted = set(options.categories)
+    wanted: set[str] = set()
+    for pattern in options.categories:
+        wanted.update(name for name in names if column_matches(name, pattern))
     for name, features in (options.like or {}).items():
         if view in (None, name) and features is not None:
             wanted |= encoded_in(features.tolist())

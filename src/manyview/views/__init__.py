@@ -19,7 +19,15 @@ from manyview.views.checks import (
 )
 from manyview.views.container import Array, Views
 from manyview.views.convert import as_views, first_index, unchecked_views
-from manyview.views.frames import MAX_CATEGORIES, Text, chosen_columns, encoded_in, encoded_text
+from manyview.views.frames import (
+    MAX_CATEGORIES,
+    Text,
+    chosen_columns,
+    column_matches,
+    encoded_in,
+    encoded_text,
+    matching_columns,
+)
 from manyview.views.missing import check_shared_samples
 
 __all__ = [
@@ -35,10 +43,12 @@ __all__ = [
     "check_scale",
     "check_shared_samples",
     "chosen_columns",
+    "column_matches",
     "encoded_in",
     "encoded_text",
     "first_index",
     "has_equal_rows",
+    "matching_columns",
     "normalize_by_view",
     "unchecked_views",
     "warn_of_few_distinct",

@@ -20,6 +20,7 @@ __all__ = [
     "Text",
     "as_numbers",
     "chosen_columns",
+    "column_matches",
     "encoded_frame",
     "encoded_in",
     "encoded_text",
@@ -27,6 +28,7 @@ __all__ = [
     "frame_values",
     "is_frame",
     "is_pandas",
+    "matching_columns",
 ]
 
 MAX_CATEGORIES = 20
@@ -162,18 +164,9 @@ def chosen_columns(
                 "expected one of them"
             )
     for view, pattern in wanted:
-        if pattern in known:
-            continue
-        matches = [name for name in names if _matches(name, pattern)]
-        if not matches:
-            near = get_close_matches(pattern, names, n=1)
-            hint = f"did you mean {near[0]!r}? " if near else ""
-            raise ValueError(
-                f"view {view!r}: {source} has no column {pattern!r}; {hint}it has "
-                f"{listed(names, 8)}"
-            )
-        for name in matches:
-            owner.setdefault(name, view)
+        if pattern not in known:
+            for name in matching_columns(names, pattern, f"view {view!r}", source):
+                owner.setdefault(name, view)
     found = {view: [name for name in names if owner.get(name) == view] for view in views}
     for view, columns in found.items():
         if not columns:
@@ -181,7 +174,28 @@ def chosen_columns(
     return found
 
 
-def _matches(name: str, pattern: str) -> bool:
+def matching_columns(names: Sequence[str], pattern: str, what: str, source: str) -> list[str]:
+    """Return the columns of a name or pattern; raise if there are none. `what` wants them."""
+    found = (
+        [pattern] if pattern in names else [name for name in names if column_matches(name, pattern)]
+    )
+    if not found:
+        near = get_close_matches(pattern, names, n=1)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        raise ValueError(
+            f"{what}: {source} has no column {pattern!r}; {hint}expected some of {listed(names, 8)}"
+        )
+    return found
+
+
+def column_matches(name: str, pattern: str) -> bool:
+    """Return whether a column has a name, or matches a pattern with ``*`` and ``?``.
+
+    Examples
+    --------
+    >>> column_matches("ENSG01", "ENSG*"), column_matches("a[1]", "a[1]")
+    (True, True)
+    """
     regex = "".join({"*": ".*", "?": "."}.get(mark, re.escape(mark)) for mark in pattern)
     return re.fullmatch(regex, name, re.DOTALL) is not None
 
