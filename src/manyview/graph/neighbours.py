@@ -42,7 +42,9 @@ __all__ = [
 def weighted_links(near: npt.NDArray[np.integer[Any]], weights: Matrix, width: int) -> Any:
     """Return a sparse matrix, `width` wide, with `weights` in the columns ``near[n]`` of row n."""
     n, count = near.shape
-    parts = (np.tile(weights, n), near.ravel(), np.arange(0, near.size + 1, count))
+    # of one type, since SciPy takes the wider one for all positions
+    starts = np.arange(0, near.size + 1, count, dtype=near.dtype)
+    parts = (np.tile(weights, n), near.ravel(), starts)
     return sp.csr_array(parts, (n, width))
 
 
