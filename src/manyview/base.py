@@ -21,6 +21,7 @@ from manyview.views import (
     check_n_clusters,
     check_same_views,
     check_shared_samples,
+    fill_unknown,
     first_index,
     warn_of_few_distinct,
     warn_of_single_features,
@@ -74,6 +75,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     transform: Any = _NoOutOfSample()
     _name: ClassVar[str | None] = None  # if users know it by another name than its class
     _takes_missing_views = False  # samples may miss views
+    _takes_unknown_cells = False  # dense views may hold NaN
     _takes_other_places = False  # views may be torch tensors and Dask arrays
 
     def fit_predict(self, views: Any, y: Any = None) -> npt.NDArray[np.intp]:
@@ -98,6 +100,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False  # a list of them
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._takes_unknown_cells
         return tags
 
     def _setup_fit(self, views: Any) -> Views:
@@ -109,6 +112,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
             check_n_clusters(self.n_clusters, checked)
         self._check_kind(checked)
         check_shared_samples(checked)
+        checked = fill_unknown(checked)
         warn_of_few_distinct(2 if chosen else self.n_clusters, checked)
         warn_of_single_features(checked, getattr(self, "normalize", None))
         return checked
@@ -119,12 +123,13 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         checked = as_views(views, warn=False)
         self._check_kind(checked)
         try:
-            return check_same_views(
+            same = check_same_views(
                 checked,
                 names=self.view_names_,
                 n_features=self.n_features_in_,
                 feature_names=self.feature_names_in_,
             )
+            return fill_unknown(same, None if same.unknown is None else self._feature_means())
         except ValueError as error:
             if not isinstance(views, list) or checked.n_features == self.n_features_in_:
                 raise
@@ -133,6 +138,10 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
                 "pass as_views([...])"
             ) from error
 
+    def _feature_means(self) -> list[npt.NDArray[Any]] | None:
+        """Return the means of the features in fit, which stand for unknown cells."""
+        return None
+
     def _check_kind(self, views: Views) -> None:
         """Raise if the method does not support such views."""
         name = self._name or type(self).__name__
@@ -140,6 +149,12 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
             raise TypeError(
                 f"{name} supports NumPy and SciPy arrays only; received views of {views.place}, "
                 "which MMC and MultiViewSpectral support"
+            )
+        if views.unknown is not None and not self._takes_unknown_cells:
+            v = int(np.argmax(views.unknown))
+            raise ValueError(
+                f"{name} does not support unknown cells; {views.unknown[v]:.2g} of view "
+                f"{views.names[v]!r} is NaN: impute or drop them, or use MMC"
             )
         if views.present is not None and not self._takes_missing_views:
             raise ValueError(

@@ -15,6 +15,7 @@ rows. Two corrections keep a single view from dominating the product:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any, NamedTuple
@@ -107,6 +108,10 @@ class Rows(NamedTuple):
     ``x s' - s s' / 2`` with the shift s: the product of two rows z is that of their x less both
     overlaps. ``inverse_length`` is 1 / |z|. Dense rows have unit length, and None for the rest.
     Rows that are compared by distance keep their length, whose squares are ``squares``.
+
+    Where entries are unknown, ``known`` is 1 for the others and 0 for these, which are 0 in x as
+    well. Such rows keep their length, and their ``squares`` are scaled up to all features that
+    vary, whose number is ``width``.
     """
 
     x: Any
@@ -114,6 +119,17 @@ class Rows(NamedTuple):
     overlap: Array | None = None
     inverse_length: Array | None = None
     squares: Array | None = None
+    known: Array | None = None
+    width: int = 0
+
+    def take(self, rows: Any) -> Rows:
+        """Return some of the rows, by a slice or by position."""
+        x = self.x[rows] if is_sparse(self.x) or isinstance(rows, slice) else _taken(self.x, rows)
+        of_rows = (self.overlap, self.inverse_length, self.squares, self.known)
+        parts = [None if part is None else part[rows, ...] for part in of_rows]
+        return self._replace(
+            x=x, overlap=parts[0], inverse_length=parts[1], squares=parts[2], known=parts[3]
+        )
 
 
 def prepare_rows(
@@ -141,12 +157,32 @@ def prepare_rows(
         x *= widths
     else:
         x = x * widths
+    if view.missing is not None and (by_distance or view.known is not None):
+        # such rows may hold anything
+        x = xp.where(view.missing[:, None], xp.zeros_like(x), x)
+    if view.known is not None:
+        return _partly_known(x, view.known, columns, by_distance)
     if by_distance:
-        if view.missing is not None:  # such rows may hold anything
-            x = xp.where(view.missing[:, None], xp.zeros_like(x), x)
         return Rows(x, squares=xp.sum(x * x, axis=1))
     x *= _inverse_lengths(xp.sum(x * x, axis=1), view.scale)[:, None]
     return Rows(x)
+
+
+def _partly_known(
+    x: Array, known: Array, columns: tuple[Array, Array] | None, by_distance: bool
+) -> Rows:
+    xp, width = namespace(x), x.shape[1]
+    known = as_dtype_of(known, x)
+    if columns is not None:
+        varying = columns[1] != 0
+        width = int(xp.count_nonzero(varying))
+        known = known * as_dtype_of(varying, x)
+    x = x * known
+    squares = None
+    if by_distance:
+        counts = xp.sum(known, axis=1)
+        squares = xp.sum(x * x, axis=1) * (width / xp.clip(counts, 1.0, None))
+    return Rows(x, squares=squares, known=known, width=width)
 
 
 def _prepare_sparse(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Rows:
@@ -163,6 +199,10 @@ def _prepare_sparse(view: RowView, columns: tuple[Array, Array] | None, widths: 
     return Rows(x, shift, overlap, _inverse_lengths(squares, view.scale))
 
 
+def _taken(x: Array, rows: Array) -> Array:
+    return namespace(x).take(x, rows, axis=0)
+
+
 def _inverse_lengths(squares: Array, scale: Array | None) -> Array:
     xp = namespace(squares)
     there = squares > 0
@@ -173,7 +213,12 @@ def _inverse_lengths(squares: Array, scale: Array | None) -> Array:
 
 
 def inner_products(rows: Rows, landmarks: Rows) -> Array:
-    """Return the products of rows with landmarks, which are cosines if rows have unit length."""
+    """Return the products of rows with landmarks, which are cosines if rows have unit length.
+
+    Of rows with unknown entries they are what the entries known in both imply.
+    """
+    if rows.known is not None or landmarks.known is not None:
+        return _products_of_known(rows, landmarks)
     products = rows.x @ landmarks.x.T
     products = products.toarray() if sp.issparse(products) else products
     if rows.overlap is not None and landmarks.overlap is not None:
@@ -182,6 +227,25 @@ def inner_products(rows: Rows, landmarks: Rows) -> Array:
         products *= rows.inverse_length[:, None]
         products *= landmarks.inverse_length
     return products
+
+
+def _products_of_known(rows: Rows, landmarks: Rows) -> Array:
+    """Return cosines, or products that imply distances, by the features known in both rows."""
+    xp = namespace(rows.x)
+    known, of_landmarks = (
+        xp.ones_like(part.x) if part.known is None else part.known for part in (rows, landmarks)
+    )
+    products = rows.x @ landmarks.x.T
+    own, other = (rows.x**2) @ of_landmarks.T, known @ (landmarks.x**2).T
+    if rows.squares is None or landmarks.squares is None:
+        lengths = xp.sqrt(own * other)
+        return products / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
+    width = max(rows.width, landmarks.width)
+    total = rows.squares[:, None] + landmarks.squares
+    counts = known @ of_landmarks.T
+    squares = (own + other - 2.0 * products) * (width / xp.clip(counts, 1.0, None))
+    # rows without a common feature are as far apart as unrelated ones
+    return xp.where(counts > 0, 0.5 * (total - squares), xp.zeros_like(squares))
 
 
 def cosines(products: Array, rows: Rows, landmarks: Rows, missing: Array | None = None) -> Array:
@@ -236,7 +300,8 @@ def measure_spread(
     count = min(places.size, settings.spread_rows)
     places = places[np.linspace(0, places.size - 1, count).astype(np.intp)]
     like = view.x.data if is_sparse(view.x) else view.x
-    rows = prepare_rows(view.take(placed_like(places, like)), columns, widths)
+    some = view.take(placed_like(places, like))
+    rows = prepare_rows(replace(some, known=None), columns, widths)
     found = to_numpy(inner_products(rows, rows)).astype(np.float64)
     found = found[~np.eye(places.size, dtype=bool)]
     variance = float(np.var(found))

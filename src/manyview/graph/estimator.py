@@ -96,6 +96,7 @@ class MultiViewSpectral(MultiViewClusterer):
     """
 
     _takes_missing_views = True
+    _takes_unknown_cells = True
     _takes_other_places = True
     _graph_settings = GraphSettings()
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

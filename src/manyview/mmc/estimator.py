@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from manyview._typing import ArrayLike, Matrix, NormalizeViews
+from manyview._typing import ArrayLike, Floats, Matrix, NormalizeViews
 from manyview.base import MultiViewClusterer
 from manyview.choice import StableClusters, stable_clusters
 from manyview.engine import Engine, State, blas_threads, engine_for
@@ -225,6 +225,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     _statistics: Statistics | None
     _takes_missing_views = True
+    _takes_unknown_cells = True
     _takes_other_places = True
     _graph_settings = GraphSettings()
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -627,6 +628,11 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         if self._view_weights is not None:
             local._view_weights = Lazy.of(self._view_weights.found)
         return local
+
+    def _feature_means(self) -> list[Floats] | None:
+        if self._statistics is None:  # a file of an earlier version
+            return None
+        return [self._statistics.overall(v) for v in range(self.n_views_)]
 
     def _predicted(self, views: Any, what: str) -> Any:
         checked = self._setup_predict(views)

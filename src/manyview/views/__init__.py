@@ -19,7 +19,7 @@ from manyview.views.checks import (
 )
 from manyview.views.container import Array, Views
 from manyview.views.convert import as_views, first_index, unchecked_views
-from manyview.views.missing import check_shared_samples
+from manyview.views.missing import check_shared_samples, fill_unknown
 
 __all__ = [
     "Array",
@@ -31,6 +31,7 @@ __all__ = [
     "check_same_views",
     "check_scale",
     "check_shared_samples",
+    "fill_unknown",
     "first_index",
     "has_equal_rows",
     "normalize_by_view",

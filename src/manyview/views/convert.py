@@ -36,7 +36,13 @@ from manyview.views.checks import (
 )
 from manyview.views.container import Array, Views, listed
 from manyview.views.frames import as_numbers, first_non_number, frame_values, is_frame, is_pandas
-from manyview.views.missing import check_present, present_in_order
+from manyview.views.missing import (
+    check_present,
+    has_unknown,
+    present_in_order,
+    read_unknown,
+    warn_of_unknown,
+)
 
 __all__ = ["as_views", "first_index", "unchecked_views"]
 
@@ -148,15 +154,31 @@ def _validated(views: Views, warn: bool) -> Views:
     check_rows(views)
     present = None if views.present is None else check_present(views.present, views)
     arrays, ranges = [], []
+    unknown = [0.0] * views.n_views
     for v, (name, features) in enumerate(zip(views.names, views.feature_names, strict=True)):
         here = None if present is None else present[:, v]
         array, bounds = _read(views.arrays[v], here, size_within_range(views, v))
+        if np.isnan(bounds[0]) and has_unknown(array):
+            array, bounds, there, unknown[v] = read_unknown(array, here)
+            if not there.all():  # rows without a known cell are missing views
+                present = np.ones(views.shape, dtype=bool) if present is None else present.copy()
+                present[:, v] = here = there
         check_finite(name, array, features, bounds)
         if warn:
             warn_of_view(name, array, features, bounds, here)
+            warn_of_unknown(name, unknown[v])
         arrays.append(array)
         ranges.append(bounds)
-    return replace(views, arrays=tuple(arrays), present=present, checked=True, ranges=tuple(ranges))
+    if present is not None:
+        present = check_present(present, views)
+    return replace(
+        views,
+        arrays=tuple(arrays),
+        present=present,
+        checked=True,
+        ranges=tuple(ranges),
+        unknown=tuple(unknown) if any(unknown) else None,
+    )
 
 
 def _read(
@@ -256,9 +278,7 @@ def _numeric(name: str, item: Any) -> Array:
     if item is None or isinstance(item, str | bytes):
         raise TypeError(f"view {name!r} is {item!r}; expected a 2-D array of numbers")
     if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
-        raise ValueError(
-            f"view {name!r} has masked entries; if samples miss the whole view, pass present="
-        )
+        return np.ma.filled(item.astype(np.float64), np.nan)
     try:
         array = np.asarray(item)
     except ValueError as error:
