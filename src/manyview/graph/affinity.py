@@ -48,6 +48,7 @@ __all__ = [
     "measure_spread",
     "prepare_rows",
     "product_kernel",
+    "products_of_known",
     "view_weights",
     "winsorised",
 ]
@@ -109,9 +110,8 @@ class Rows(NamedTuple):
     overlaps. ``inverse_length`` is 1 / |z|. Dense rows have unit length, and None for the rest.
     Rows that are compared by distance keep their length, whose squares are ``squares``.
 
-    Where entries are unknown, ``known`` is 1 for the others and 0 for these, which are 0 in x as
-    well. Such rows keep their length, and their ``squares`` are scaled up to all features that
-    vary, whose number is ``width``.
+    Where entries are unknown, ``known`` is 1 for the others and 0 for these, and ``variances`` are
+    those of the features.
     """
 
     x: Any
@@ -120,7 +120,7 @@ class Rows(NamedTuple):
     inverse_length: Array | None = None
     squares: Array | None = None
     known: Array | None = None
-    width: int = 0
+    variances: Array | None = None
 
     def take(self, rows: Any) -> Rows:
         """Return some of the rows, by a slice or by position."""
@@ -157,32 +157,25 @@ def prepare_rows(
         x *= widths
     else:
         x = x * widths
-    if view.missing is not None and (by_distance or view.known is not None):
-        # such rows may hold anything
-        x = xp.where(view.missing[:, None], xp.zeros_like(x), x)
-    if view.known is not None:
-        return _partly_known(x, view.known, columns, by_distance)
     if by_distance:
-        return Rows(x, squares=xp.sum(x * x, axis=1))
-    x *= _inverse_lengths(xp.sum(x * x, axis=1), view.scale)[:, None]
-    return Rows(x)
+        if view.missing is not None:  # such rows may hold anything
+            x = xp.where(view.missing[:, None], xp.zeros_like(x), x)
+        rows = Rows(x, squares=xp.sum(x * x, axis=1))
+    else:
+        x *= _inverse_lengths(xp.sum(x * x, axis=1), view.scale)[:, None]
+        rows = Rows(x)
+    return rows if view.known is None else _partly_known(rows, view)
 
 
-def _partly_known(
-    x: Array, known: Array, columns: tuple[Array, Array] | None, by_distance: bool
-) -> Rows:
-    xp, width = namespace(x), x.shape[1]
-    known = as_dtype_of(known, x)
-    if columns is not None:
-        varying = columns[1] != 0
-        width = int(xp.count_nonzero(varying))
-        known = known * as_dtype_of(varying, x)
-    x = x * known
-    squares = None
-    if by_distance:
-        counts = xp.sum(known, axis=1)
-        squares = xp.sum(x * x, axis=1) * (width / xp.clip(counts, 1.0, None))
-    return Rows(x, squares=squares, known=known, width=width)
+def _partly_known(rows: Rows, view: RowView) -> Rows:
+    """Return rows with what else is needed to compare them by known features."""
+    xp, known = namespace(rows.x), as_dtype_of(view.known, rows.x)
+    if view.missing is not None:
+        known = xp.where(view.missing[:, None], xp.zeros_like(known), known)
+    counts = xp.clip(xp.sum(known, axis=0), 1.0, None)
+    means = xp.sum(rows.x * known, axis=0) / counts
+    variances = xp.sum(known * (rows.x - means) ** 2, axis=0) / counts
+    return rows._replace(known=known, variances=variances)
 
 
 def _prepare_sparse(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Rows:
@@ -213,12 +206,7 @@ def _inverse_lengths(squares: Array, scale: Array | None) -> Array:
 
 
 def inner_products(rows: Rows, landmarks: Rows) -> Array:
-    """Return the products of rows with landmarks, which are cosines if rows have unit length.
-
-    Of rows with unknown entries they are what the entries known in both imply.
-    """
-    if rows.known is not None or landmarks.known is not None:
-        return _products_of_known(rows, landmarks)
+    """Return the products of rows with landmarks, which are cosines if rows have unit length."""
     products = rows.x @ landmarks.x.T
     products = products.toarray() if sp.issparse(products) else products
     if rows.overlap is not None and landmarks.overlap is not None:
@@ -229,23 +217,29 @@ def inner_products(rows: Rows, landmarks: Rows) -> Array:
     return products
 
 
-def _products_of_known(rows: Rows, landmarks: Rows) -> Array:
-    """Return cosines, or products that imply distances, by the features known in both rows."""
-    xp = namespace(rows.x)
-    known, of_landmarks = (
-        xp.ones_like(part.x) if part.known is None else part.known for part in (rows, landmarks)
+def products_of_known(products: Array, rows: Rows, landmarks: Rows) -> Array:
+    """Return products that imply the distances between rows by the features known in both.
+
+    Their squares are scaled up to all features by the part of the variance that these have. Where
+    all entries are known, `products` are returned.
+    """
+    if rows.known is None and landmarks.known is None:
+        return products
+    xp = namespace(products)
+    (x, known), (other, of_landmarks) = (
+        (part.x, xp.ones_like(part.x)) if part.known is None else (part.x * part.known, part.known)
+        for part in (rows, landmarks)
     )
-    products = rows.x @ landmarks.x.T
-    own, other = (rows.x**2) @ of_landmarks.T, known @ (landmarks.x**2).T
-    if rows.squares is None or landmarks.squares is None:
-        lengths = xp.sqrt(own * other)
-        return products / xp.where(lengths > 0, lengths, xp.ones_like(lengths))
-    width = max(rows.width, landmarks.width)
-    total = rows.squares[:, None] + landmarks.squares
-    counts = known @ of_landmarks.T
-    squares = (own + other - 2.0 * products) * (width / xp.clip(counts, 1.0, None))
-    # rows without a common feature are as far apart as unrelated ones
-    return xp.where(counts > 0, 0.5 * (total - squares), xp.zeros_like(squares))
+    variances = landmarks.variances
+    if variances is None:
+        variances = xp.var(landmarks.x, axis=0)
+    squares = x**2 @ of_landmarks.T + known @ (other**2).T - 2.0 * x @ other.T
+    share = (known * (variances / xp.sum(variances))) @ of_landmarks.T
+    total: Any = 2.0
+    if rows.squares is not None and landmarks.squares is not None:
+        total = rows.squares[:, None] + landmarks.squares
+    found = 0.5 * (total - squares / xp.where(share > 0, share, xp.ones_like(share)))
+    return xp.where(share > 0, found, xp.zeros_like(found))
 
 
 def cosines(products: Array, rows: Rows, landmarks: Rows, missing: Array | None = None) -> Array:

@@ -21,6 +21,7 @@ from manyview.graph.affinity import (
     measure_spread,
     prepare_rows,
     product_kernel,
+    products_of_known,
     view_weights,
     winsorised,
 )
@@ -213,6 +214,7 @@ def compare_sample(
         kernels = _kernels(_filled_by_view(fitted, block, chunk, comparison), comparison)
         affinities = []
         for compared, product, own in zip(comparison.views, products, prepared, strict=True):
+            product = products_of_known(product, own, compared.landmarks)
             cosine = cosines(product, own, compared.landmarks, compared.missing)
             cosine = winsorised(cosine, compared.bound, settings.excess_weight)
             affinities.append(cosine if compared.weight == 1.0 else compared.weight * cosine)
