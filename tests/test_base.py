@@ -16,6 +16,7 @@ from sklearn.model_selection import (
 from sklearn.pipeline import make_pipeline
 
 from manyview import AMGL, KCTD, MMC, RMKMC, SEC, CoRegSC, MultiNMF, MultiViewSpectral, as_views
+from manyview.base import MultiViewClusterer
 from manyview.datasets import make_views
 
 N = 90
@@ -28,6 +29,16 @@ GIVEN = {
     "frames": as_views([pd.DataFrame(A, index=[f"s{n}" for n in range(N)]), B]),
 }
 given = pytest.mark.parametrize("views", GIVEN.values(), ids=GIVEN)
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_notebooks_link_to_the_documentation_once_there_is_an_address(fitted, monkeypatch):
+    shown = MMC(2, random_state=0)
+    if fitted:
+        shown.fit([A, B])
+    assert "href" not in shown._repr_html_()
+    monkeypatch.setattr(MultiViewClusterer, "_doc_link_template", "https://host/{estimator_name}/")
+    assert 'href="https://host/MMC/"' in shown._repr_html_()
 
 
 def model(**options):

@@ -1,6 +1,7 @@
 """The number of clusters by the agreement of halves."""
 
 import sys
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from manyview import MMC, RMKMC, MultiViewSpectral, as_views, choose_n_clusters
 from manyview.choice import ChoiceSettings, Stability, StableClusters, _stand_out
 from manyview.datasets import make_views
+from manyview.iterate import ProgressBar
 
 
 def made(n_clusters=3, n_samples=150, **options):
@@ -106,6 +108,17 @@ class TestInput:
         with pytest.raises(ValueError, match=name):
             chosen(noise(), **options)
 
+    @pytest.mark.parametrize("n_jobs", [0, 1.5, "2"])
+    def test_bad_numbers_of_jobs_are_rejected(self, n_jobs):
+        with pytest.raises(ValueError, match=f"n_jobs={n_jobs!r}"):
+            chosen(noise(), n_jobs=n_jobs)
+
+    def test_unusable_estimators_are_rejected(self):
+        with pytest.raises(ValueError, match="gamma"):
+            chosen(noise(), estimator=MMC(2, gamma=-1.0))
+        with pytest.raises(ValueError, match="init"):
+            chosen(noise(), estimator=MMC(2, init=np.arange(150) % 2))
+
     def test_estimators_of_other_libraries_are_rejected(self):
         with pytest.raises(TypeError, match="estimator="):
             chosen(noise(), estimator=object())
@@ -119,6 +132,19 @@ class TestInput:
         assert (choice.n_samples, choice.n_clusters) == (120, 3)
         with pytest.raises(ValueError, match="at most 5"):
             chosen(made(3, 300), max_samples=20)
+
+    def test_by_default_few_samples_are_compared_for_fewer_numbers(self):
+        numbers = [row.n_clusters for row in choose_n_clusters(made(3, 23), n_splits=1).table]
+        assert numbers == [2, 3, 4, 5]
+        numbers = [row.n_clusters for row in choose_n_clusters(made(3, 60), n_splits=1).table]
+        assert numbers == list(range(2, 13))
+
+    def test_too_few_samples_are_rejected(self):
+        assert choose_n_clusters(made(3, 8), n_splits=1).n_samples == 8
+        with pytest.raises(ValueError, match=r"7 samples are too few.*at least 8"):
+            choose_n_clusters(made(3, 7))
+        with pytest.raises(ValueError, match="5 samples are too few"):
+            choose_n_clusters(made(3, 60), max_samples=5)
 
 
 class TestComputation:
@@ -182,6 +208,25 @@ class TestComputation:
         monkeypatch.setattr(MultiViewSpectral, "fit", lambda *args: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             chosen(made(), estimator=MultiViewSpectral(2), n_jobs=2)
+
+    def test_an_interrupt_ends_the_splits_at_work(self, monkeypatch):
+        fits = []
+        fit = MultiViewSpectral.fit
+
+        def slow_fit(self, views):
+            fits.append(1)
+            time.sleep(0.02)
+            return fit(self, views)
+
+        class Interrupted(ProgressBar):
+            def step(self, *args):
+                raise KeyboardInterrupt
+
+        monkeypatch.setattr(MultiViewSpectral, "fit", slow_fit)
+        monkeypatch.setattr("manyview.choice.ProgressBar", Interrupted)  # after the first split
+        with pytest.raises(KeyboardInterrupt):
+            chosen(made(3, 60), estimator=MultiViewSpectral(2), n_splits=3, n_jobs=2)
+        assert 10 <= len(fits) < 26  # of 30
 
 
 class TestResult:

@@ -44,6 +44,7 @@ import numpy.typing as npt
 
 from manyview import MMC, MultiViewSpectral, Views, as_views
 from manyview.datasets import load_digits_views, make_views, read_views
+from manyview.experiment import compare
 
 views, y = make_views(9, 3)
 assert_type(views, Views)
@@ -63,6 +64,7 @@ WRONG = {
     "MMC(3, normalize='row')": "normalize",
     "MMC(3, normalize=['row'])": "list item",
     "MultiViewSpectral(3, graph='one')": "graph",
+    "compare([], [], preprocessings=['cubes'])": "list item",
 }
 
 

@@ -8,7 +8,16 @@ from typing import Any, Literal, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["ArrayLike", "Floats", "Matrix", "NormalizeViews", "Scaling", "Strings", "SupportsArray"]
+__all__ = [
+    "ArrayLike",
+    "Floats",
+    "Matrix",
+    "NormalizeViews",
+    "Preprocessing",
+    "Scaling",
+    "Strings",
+    "SupportsArray",
+]
 
 Matrix = npt.NDArray[np.floating[Any]]
 Floats = npt.NDArray[np.float64]
@@ -26,6 +35,9 @@ ArrayLike: TypeAlias = SupportsArray | list[Any] | tuple[Any, ...]
 
 Scaling: TypeAlias = Literal["rows", "columns"]
 """Unit rows or standardised columns."""
+
+Preprocessing: TypeAlias = Literal["default", "none", "rows", "columns"]
+"""Scaling of the views in a comparison: that of the method, none, or the same for all."""
 
 _Scaling: TypeAlias = Literal["auto", "rows", "columns"] | None
 NormalizeViews: TypeAlias = _Scaling | Sequence[_Scaling] | Mapping[str, _Scaling]

@@ -77,6 +77,10 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     _takes_missing_views = False  # samples may miss views
     _takes_unknown_cells = False  # dense views may hold NaN
     _takes_other_places = False  # views may be torch tensors and Dask arrays
+    _doc_link_module = "manyview"
+    # address of the page of a class, such as "https://.../{estimator_name}.html", to which the
+    # display of notebooks links; no link without one
+    _doc_link_template: Any = ""
 
     def fit_predict(self, views: Any, y: Any = None) -> npt.NDArray[np.intp]:
         """Fit and return the labels of the samples.

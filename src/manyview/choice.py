@@ -19,10 +19,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from numbers import Integral
+from threading import Event
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -48,6 +50,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 __all__ = ["ChoiceSettings", "Stability", "StableClusters", "choose_n_clusters"]
+
+_MOST = 12  # clusters that are compared by default
 
 
 @dataclass(frozen=True)
@@ -230,7 +234,7 @@ def _decimal(value: float, digits: int = 2) -> str:
 
 def choose_n_clusters(
     views: Any,
-    n_clusters: Iterable[int] = range(2, 13),
+    n_clusters: Iterable[int] | None = None,
     *,
     estimator: MultiViewClusterer | None = None,
     n_splits: int = 5,
@@ -248,8 +252,9 @@ def choose_n_clusters(
     ----------
     views : list, tuple or dict of array-likes, or Views
         The views; see :func:`manyview.as_views`.
-    n_clusters : iterable of int, default=range(2, 13)
-        Numbers of clusters to compare, at least 2 and at most a quarter of the samples.
+    n_clusters : iterable of int, optional
+        Numbers of clusters to compare, at least 2 and at most a quarter of the samples. By default
+        2 to 12, or fewer if there are less than 48 samples.
     estimator : estimator, optional
         An estimator of this library that clusters the halves; its ``n_clusters`` and
         ``random_state`` are replaced. By default :class:`manyview.MMC`. In place of its fits there
@@ -292,8 +297,10 @@ def choose_n_clusters(
     for name, value in (("n_splits", n_splits), ("max_samples", max_samples)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name}={value!r}; expected an integer of at least 1")
-    if estimator is not None and not isinstance(estimator, MultiViewClusterer):
-        raise TypeError(f"estimator={estimator!r}; expected an estimator of manyview, or None")
+    if n_jobs is not None and not (isinstance(n_jobs, Integral) and n_jobs != 0):
+        raise ValueError(f"n_jobs={n_jobs!r}; expected an integer other than 0, or None")
+    if estimator is not None:
+        _check_estimator(estimator)
     rng = np.random.default_rng(check_random_state(random_state).randint(2**31 - 1))
     return stable_clusters(
         checked,
@@ -307,9 +314,21 @@ def choose_n_clusters(
     )
 
 
+def _check_estimator(estimator: Any) -> None:
+    """Raise unless an estimator can cluster halves of the samples."""
+    if not isinstance(estimator, MultiViewClusterer):
+        raise TypeError(f"estimator={estimator!r}; expected an estimator of manyview, or None")
+    estimator._validate_params()
+    if not isinstance(getattr(estimator, "init", ""), str):
+        raise ValueError(
+            "the estimator has init for all samples; halves are clustered, so expected a name "
+            "such as init='graph'"
+        )
+
+
 def stable_clusters(
     views: Views,
-    n_clusters: Iterable[int],
+    n_clusters: Iterable[int] | None,
     rng: np.random.Generator,
     *,
     estimator: MultiViewClusterer | None = None,
@@ -321,9 +340,11 @@ def stable_clusters(
 ) -> StableClusters:
     """Compare numbers of clusters of checked views."""
     sample = random_samples(views, max_samples, rng)[1]
-    numbers = _checked_numbers(n_clusters, sample.n_samples // 2 // settings.per_cluster, views)
+    numbers = _checked_numbers(n_clusters, sample.n_samples, settings)
     halves = _Halves.of(sample, numbers, rng, estimator)
     seeds = rng.integers(2**31 - 1, size=n_splits).tolist()
+    interrupted = Event()
+    compared = partial(halves.compared, interrupted=interrupted)
     found: list[list[_Agreement]] = []
     with (
         limited_threads(1),
@@ -334,7 +355,7 @@ def stable_clusters(
         # of so many fits, single warnings say little; filters are shared by all threads
         warnings.simplefilter("ignore", UserWarning)
         # without threads, an interrupt is immediate
-        runs = pool.map(halves.compared, seeds) if n_threads > 1 else map(halves.compared, seeds)
+        runs = pool.map(compared, seeds) if n_threads > 1 else map(compared, seeds)
         try:
             for number, agreements in enumerate(runs, 1):
                 found.append(agreements)
@@ -342,6 +363,7 @@ def stable_clusters(
                 best = int(means.argmax())
                 bar.step(number, f"agreement {means[best]:.2f} for {numbers[best]} clusters")
         except BaseException:
+            interrupted.set()
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     measured = np.array(found)  # splits x numbers x fields
@@ -350,8 +372,17 @@ def stable_clusters(
     return StableClusters(recommended, runner_up, table, sample.n_samples, n_splits)
 
 
-def _checked_numbers(n_clusters: Iterable[int], most: int, views: Views) -> list[int]:
+def _checked_numbers(
+    n_clusters: Iterable[int] | None, n_samples: int, settings: ChoiceSettings
+) -> list[int]:
     """Return the numbers of clusters in ascending order; raise unless halves can have them."""
+    most = n_samples // 2 // settings.per_cluster
+    if most < 2:
+        raise ValueError(
+            f"{n_samples} samples are too few to compare numbers of clusters; expected at least 8"
+        )
+    if n_clusters is None:
+        n_clusters = range(2, min(_MOST, most) + 1)
     if not isinstance(n_clusters, Iterable) or isinstance(n_clusters, str):
         raise TypeError(
             f"n_clusters={n_clusters!r}; expected several numbers, such as range(2, 13)"
@@ -367,7 +398,7 @@ def _checked_numbers(n_clusters: Iterable[int], most: int, views: Views) -> list
         if number > most:
             raise ValueError(
                 f"n_clusters holds {number}; expected at most {most}, a quarter of the "
-                f"{min(views.n_samples, 4 * most + 3)} samples that take part"
+                f"{n_samples} samples that take part"
             )
     return sorted({int(number) for number in given})
 
@@ -441,8 +472,11 @@ class _Halves:
         own = estimator is not None and not getattr(estimator, "_labels_by_graph", False)
         return cls(sample, numbers, by_view, estimator if own else None, order, settings)
 
-    def compared(self, seed: int) -> list[_Agreement]:
-        """Split the samples, cluster both halves, and compare them for each number of clusters."""
+    def compared(self, seed: int, *, interrupted: Event) -> list[_Agreement]:
+        """Split the samples, cluster both halves, and compare them for each number of clusters.
+
+        If `interrupted` is set meanwhile, a number of clusters is finished and no other begun.
+        """
         rng = np.random.default_rng(seed)
         drawn = np.array_split(rng.permutation(self.sample.n_samples), 2)
         halves = [self.sample.take(np.sort(rows)) for rows in drawn]
@@ -450,7 +484,7 @@ class _Halves:
         fits = []
         for half, engine in zip(halves, engines, strict=True):
             with engine.running():
-                fits.append(self._fits(half, engine, rng))
+                fits.append(self._fits(half, engine, rng, interrupted))
         found = []
         for (own, other), half, engine in zip(
             (fits, fits[::-1]), halves[::-1], engines, strict=True
@@ -467,10 +501,14 @@ class _Halves:
         )
         return [_Agreement(*map(float, column)) for column in columns]
 
-    def _fits(self, half: Views, engine: Any, rng: np.random.Generator) -> _Fits:
+    def _fits(
+        self, half: Views, engine: Any, rng: np.random.Generator, interrupted: Event
+    ) -> _Fits:
         judge = LabelJudge(engine, self.numbers[0], rng, order=self.order, settings=self.settings)
         found = _Fits(judge, [], [], [])
         for number in self.numbers:
+            if interrupted.is_set():
+                raise CancelledError
             of_number = judge.for_clusters(number)
             clusters, error = of_number.first_candidate(rng)
             labels = clusters.labels

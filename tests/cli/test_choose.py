@@ -76,7 +76,7 @@ def test_the_figure_is_written(three: Path, tmp_path: Path) -> None:
     [
         (["--from", 1], r"'--from': 1"),
         (["--from", 6], r"--from 6 is more than --to 5"),
-        (["--to", 40], r"n_clusters holds 31; expected at most 30"),
+        (["--from", 31, "--to", 40], r"n_clusters holds 31; expected at most 30"),
         (["--splits", 0], r"'--splits': 0"),
         (["--plot", "figure.txt"], r"--plot figure.txt: expected .*\.png"),
     ],
@@ -106,3 +106,13 @@ def test_fit_chooses_the_number(three: Path, tmp_path: Path) -> None:
 def test_fit_of_noise_with_auto_says_what_to_do(noise: Path, tmp_path: Path) -> None:
     result = run("fit", noise, "-k", "auto", "--out", tmp_path / "labels.csv", "--quiet")
     assert_rejected(result, "no clusters found.*with a number of clusters")
+
+
+def test_of_few_samples_fewer_numbers_are_compared(tmp_path: Path) -> None:
+    path = tmp_path / "few.npz"
+    write_views(path, make_views(20, 2, (4, 3), random_state=0))
+    result = run("choose-k", path, "--splits", 1, "--quiet")
+    rows = [line.split() for line in result.stdout.splitlines()]
+    numbers = [row[0] for row in rows if row and row[0].isdecimal()]
+    assert numbers[:4] == [*"2345"]
+    assert "6" not in numbers

@@ -325,6 +325,21 @@ def test_an_interrupted_fit_still_writes_its_labels(
     assert len(clusters_in(out.read_text())) == N_SAMPLES
 
 
+def test_an_interrupt_after_the_fit_leaves_out_confidences(
+    data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("manyview.mmc.membership.Training.memberships", interrupt)
+    saved = tmp_path / "some.model"
+    result = run_fit(data, out, "--model", saved)
+    assert result.exit_code == 130
+    assert "manyview: warning: interrupted after the fit" in result.stderr
+    assert len(clusters_in(out.read_text())) == N_SAMPLES
+    assert read_model(saved).labels_.tolist() == clusters_in(out.read_text())
+
+
 def test_an_interrupt_before_the_fit_writes_nothing(
     data: Path, out: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -358,7 +373,7 @@ def test_fit_on_real_news(data_dir: Path, out: Path) -> None:
     assert {int(row["cluster"]) for row in rows} <= set(range(6))
     text = plain(result.stdout)
     for view, width in {"bbc": 3560, "guardian": 3631, "reuters": 3068}.items():
-        assert re.search(rf"^{view} +{width} +\d+ *$", text, re.M)
+        assert re.search(rf"^{view} +{width} +\d+ +\d+% +\d+% *$", text, re.M)
     accuracy = re.search(r"ACC (\d\.\d+)", text)
     assert accuracy is not None
     # the largest class is a third of the samples
@@ -394,7 +409,7 @@ def test_predict_writes_the_predictions_of_the_model(saved: Path, others: Path, 
     assert clusters_in(out.read_text()) == expected.tolist()
     text = plain(result.stdout)
     sizes = ", ".join(map(str, np.bincount(expected, minlength=N_CLUSTERS)))
-    for part in (f"samples   {N_SAMPLES}", f"({sizes} samples)", "ACC", str(out)):
+    for part in (f"samples     {N_SAMPLES}", f"({sizes} samples)", "ACC", str(out)):
         assert part in text
 
 

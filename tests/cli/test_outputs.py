@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 import numpy as np
 import pytest
 
-from manyview import MMC, read_model
-from manyview.datasets import load_digits_views, make_views, write_views
+from manyview import MMC, read_model, write_model
+from manyview.datasets import load_digits_views, make_views, read_views, write_views
+from manyview.mmc.membership import Lazy
 
 from .command import (
     N_CLUSTERS,
@@ -286,3 +287,27 @@ def test_a_single_cluster_has_no_runner_up(data: Path, out: Path) -> None:
     assert run_fit(data, out, k=1).exit_code == 0
     _, first, *_ = out.read_text().splitlines()
     assert first == "0,0,1.000,"
+
+
+def test_predict_writes_confidence_and_runner_up_too(data: Path, out: Path) -> None:
+    model = out.with_name("some.model")
+    assert run_fit(data, out, "--model", model, "--quiet").exit_code == 0
+    result = run("predict", model, data, "--out", out, "--force")
+    assert result.exit_code == 0
+    rows = list(csv.DictReader(io.StringIO(out.read_text())))
+    assert list(rows[0]) == ["sample", "cluster", "confidence", "runner_up"]
+    membership = read_model(model).predict_proba(read_views(data).views)
+    for row, shares in zip(rows, membership, strict=True):
+        order = np.argsort(-shares)
+        assert [int(row["cluster"]), int(row["runner_up"])] == order[:2].tolist()
+        assert float(row["confidence"]) == pytest.approx(shares.max(), abs=5e-4)
+    assert f"confidence  {membership.max(axis=1).mean():.2f} on average" in plain(result.stdout)
+
+
+def test_predict_with_a_model_without_memberships_writes_clusters(data: Path, out: Path) -> None:
+    model = MMC(N_CLUSTERS, random_state=0).fit(read_views(data).views)
+    model._memberships = Lazy.of(None)  # as read from a file of an earlier version
+    path = out.with_name("some.model")
+    write_model(path, model)
+    assert run("predict", path, data, "--out", out).exit_code == 0
+    assert out.read_text().startswith("sample,cluster\n")

@@ -201,6 +201,12 @@ class TestOutliers:
         np.testing.assert_array_equal(found[kept], model.labels_[kept])
         np.testing.assert_array_equal(model.labels_without_outliers(np.inf), model.labels_)
 
+    @pytest.mark.parametrize("threshold", [None, "3", np.nan, [3.5]])
+    def test_the_threshold_is_a_number(self, threshold):
+        views, _ = blobs()
+        with pytest.raises(ValueError, match="threshold="):
+            fitted(views).labels_without_outliers(threshold)
+
 
 class TestLaziness:
     def test_fit_computes_none(self, monkeypatch):
@@ -273,6 +279,49 @@ class TestLaziness:
         np.testing.assert_array_equal(again.membership_, model.membership_)
         np.testing.assert_array_equal(again.outlier_score_, model.outlier_score_)
         np.testing.assert_array_equal(again.predict_proba(views), model.predict_proba(views))
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            lambda X, labels: X.__setitem__((7, 2), X[7, 2] + 1.0),
+            lambda X, labels: np.random.default_rng(0).shuffle(X),
+            lambda X, labels: X.fill(np.nan),
+            lambda X, labels: np.negative(labels, out=labels),
+        ],
+        ids=["an entry", "the order of samples", "all of a view", "the labels"],
+    )
+    def test_changes_after_fit_are_noticed(self, change):
+        views, _ = blobs()
+        model = fitted(views)
+        change(views[1], model.labels_)
+        for _ in range(2):
+            for name in ("membership_", "view_weights_"):
+                with pytest.raises(ValueError, match=r"changed after fit.*before you"):
+                    getattr(model, name)
+
+    def test_changes_after_the_first_use_do_no_harm(self):
+        views, _ = blobs()
+        model = fitted(views)
+        before = model.membership_
+        views[0] += 1.0
+        assert model.membership_ is before
+
+    @pytest.mark.parametrize(
+        "kept",
+        [MMC.to_local, lambda model: pickle.loads(pickle.dumps(model))],
+        ids=["local", "pickle"],
+    )
+    def test_a_model_of_changed_views_is_kept_without_memberships(self, kept):
+        views, _ = blobs()
+        model = fitted(views)
+        others = [X + 0.1 for X in views]
+        views[0] *= 2.0
+        with pytest.warns(UserWarning, match="without memberships"):
+            again = kept(model)
+        np.testing.assert_array_equal(again.predict(others), model.predict(others))
+        assert not hasattr(again, "membership_")
+        with pytest.raises(AttributeError, match="fit again"):
+            again.predict_proba(others)
 
     @pytest.mark.parametrize("name", ["membership_", "confidence_", "outlier_score_"])
     def test_an_unfitted_model_has_none(self, name):

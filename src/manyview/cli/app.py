@@ -53,7 +53,7 @@ set, such as digits. Known classes in DATA are used for scoring only.
 -k auto compares 2 to 20 clusters like the command choose-k and takes the recommended number.
 
 Existing files are kept unless you pass --force. Ctrl-C stops the iterations early and writes the \
-labels found so far.""",
+labels found so far, or leaves out confidences and weights of views if the iterations are done.""",
     "manyview fit news.npz -k 6",
     "manyview fit news.npz -k auto",
     "manyview fit news.npz -k 6 --gamma 0.1 --n-init 5 --out labels.csv --force",
@@ -75,7 +75,8 @@ classes are not used.""",
 )
 
 _PREDICT_HELP = _help(
-    """Assign new samples to the clusters of a model that fit has written.
+    """Assign new samples to the clusters of a model that fit has written, and write the cluster \
+and confidence of each sample.
 
 Views and features of DATA are matched to those of the model by name. Views and features that the \
 model does not know are ignored, and a view that DATA does not have counts as missing in every \
@@ -173,7 +174,10 @@ Data = Annotated[
         callback=_not_empty, metavar="DATA", help="File, folder, or data set such as digits."
     ),
 ]
-Out = Annotated[Path, _option("CSV file of labels; - is standard output.", "FILE", "--out", "-o")]
+Out = Annotated[
+    Path,
+    _option("CSV file of labels and confidences; - is standard output.", "FILE", "--out", "-o"),
+]
 Force = Annotated[bool, _option("Replace existing files.", None, "--force", "-f")]
 Quiet = Annotated[bool, _option("Print warnings and errors only.", None, "--quiet", "-q")]
 Classes = Annotated[
@@ -377,7 +381,16 @@ def fit(
 def choose_k(
     data: Data,
     first: Annotated[int, _option("Smallest number of clusters.", "K", "--from", least=2)] = 2,
-    last: Annotated[int, _option("Largest number of clusters.", "K", "--to", least=2)] = 12,
+    last: Annotated[
+        int | None,
+        _option(
+            "Largest number of clusters.",
+            "K",
+            "--to",
+            default="12, fewer for less than 48 samples",
+            least=2,
+        ),
+    ] = None,
     n_splits: Annotated[
         int, _option("Number of splits into halves.", "N", "--splits", least=1)
     ] = 5,
@@ -568,7 +581,7 @@ def _scaling(text: str) -> str | dict[str, str | None] | None:
     return found.get("", found)
 
 
-def _split(names: str) -> list[str]:
+def _split(names: str) -> list[Any]:
     """Return the different names in a text with commas between them."""
     return list(dict.fromkeys(filter(None, map(str.strip, names.split(","))))) or ["default"]
 

@@ -25,7 +25,7 @@ __all__ = ["choose_for_file"]
 def choose_for_file(
     data: str,
     first: int,
-    last: int,
+    last: int | None,
     *,
     plot: Path | None,
     force: bool,
@@ -35,9 +35,10 @@ def choose_for_file(
 ) -> None:
     """Compare the numbers of clusters from `first` to `last` of a file or data set.
 
-    `options` are parameters of :func:`manyview.choose_n_clusters`.
+    By default `last` is 12, or a quarter of the samples if that is less. `options` are parameters
+    of :func:`manyview.choose_n_clusters`.
     """
-    if first > last:
+    if last is not None and first > last:
         raise ValueError(f"--from {first} is more than --to {last}")
     sources = [("data", path) for path in sources_of(data)]
     if plot is not None:
@@ -46,9 +47,11 @@ def choose_for_file(
     dataset = find_dataset(data, id_column=id_column)
     if not quiet:
         new_console(stderr=True).print(data_line(dataset.name, dataset.views))
-    choice = choose_n_clusters(
-        dataset.views, range(first, last + 1), verbose=0 if quiet else 1, **options
-    )
+    if last is None:
+        n_samples = min(dataset.views.n_samples, options["max_samples"])
+        last = max(first, min(12, n_samples // 4))
+    numbers = range(first, last + 1)
+    choice = choose_n_clusters(dataset.views, numbers, verbose=0 if quiet else 1, **options)
     written: dict[str, Path | None] = {"figure": None}
     if plot is not None:
         # not by pyplot, which would keep the figure

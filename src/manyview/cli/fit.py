@@ -8,10 +8,12 @@ from pathlib import Path
 from time import perf_counter
 
 from manyview import MMC, read_model, write_model
+from manyview._typing import Matrix
 from manyview.cli.console import InterruptionError, new_console
 from manyview.cli.outputs import (
     STDOUT,
     check_targets,
+    confidence_facts,
     data_line,
     facts,
     file_facts,
@@ -24,8 +26,9 @@ from manyview.cli.outputs import (
     write_labels,
 )
 from manyview.datasets.files import find_dataset, sources_of
-from manyview.exceptions import ViewWarning
+from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
 from manyview.mmc.checkpoint import previous_of
+from manyview.mmc.membership import Lazy
 from manyview.storage import file_place
 from manyview.views import align_to
 
@@ -51,7 +54,16 @@ def fit_file(
     if not quiet:
         notes.print(data_line(dataset.name, dataset.views))
     start = perf_counter()
-    membership = model.fit(dataset.views).membership_
+    model.fit(dataset.views)
+    try:
+        membership: Matrix | None = model.membership_
+        if saved is not None or not quiet:
+            _ = model.view_weights_
+    except KeyboardInterrupt:
+        message = "interrupted after the fit: confidences and weights of views are left out"
+        warn_user(message, InterruptWarning)
+        model._memberships, model._view_weights = Lazy.of(None), Lazy.of(None)
+        membership = None
     seconds = perf_counter() - start
     writers: dict[str, tuple[Path | None, Callable[[Path], None]]] = {
         "labels": (
@@ -82,7 +94,7 @@ def fit_file(
             ("scaling", ", ".join(f"{name} {by}" for name, by in model.normalize_.items())),
             ("iterations", str(model.n_iter_)),
             ("objective", objective_span(model)),
-            ("confidence", f"{model.confidence_.mean():.2f} on average"),
+            *confidence_facts(model.labels_, membership),
             ("seconds", f"{seconds:.2f}"),
             *file_facts(written),
         ]
@@ -126,7 +138,7 @@ def predict_file(
     classes: str | None = None,
     id_column: str | None = None,
 ) -> None:
-    """Write the clusters that a saved model predicts for a file or data set."""
+    """Write the clusters, and how sure they are, that a model predicts for a file or data set."""
     sources = [("data", path) for path in sources_of(data)]
     if saved.is_file():
         sources.append(("model", saved))
@@ -146,8 +158,14 @@ def predict_file(
         sample_ids=dataset.sample_ids,
     )
     labels = model.predict(views)
+    # model files of earlier versions have no memberships
+    membership = model.predict_proba(views) if hasattr(model, "membership_") else None
     out = free_path(out, force=force)
-    write_labels(out, labels, dataset.sample_ids)
+    write_labels(out, labels, dataset.sample_ids, membership)
     if not quiet:
-        rows = [*label_facts(labels, model.n_clusters_, dataset.y), *file_facts({"labels": out})]
+        rows = [
+            *label_facts(labels, model.n_clusters_, dataset.y),
+            *confidence_facts(labels, membership),
+            *file_facts({"labels": out}),
+        ]
         print_parts(new_console(stderr=out == STDOUT), facts(rows))

@@ -32,6 +32,7 @@ __all__ = [
     "check_replaceable_report",
     "check_target",
     "check_targets",
+    "confidence_facts",
     "data_line",
     "facts",
     "file_facts",
@@ -152,10 +153,15 @@ def write_labels(
     if membership is None:
         _write_csv(path, ("sample", "cluster"), zip(names, labels.tolist(), strict=True))
         return
-    confidence = membership[np.arange(labels.size), labels]
+    confidence = confidence_of(membership, labels)
     parts = (labels.tolist(), map("{:.3f}".format, confidence), runners_up(membership, labels))
     columns = ("sample", "cluster", "confidence", "runner_up")
     _write_csv(path, columns, zip(names, *parts, strict=True))
+
+
+def confidence_of(membership: Matrix, labels: Labels) -> Matrix:
+    """Return the membership of each sample in its own cluster."""
+    return np.asarray(membership[np.arange(labels.size), labels])
 
 
 def runners_up(membership: Matrix, labels: Labels) -> list[int | str]:
@@ -260,11 +266,15 @@ def objective_span(model: MMC) -> str:
 def view_table(model: MMC) -> Table:
     """Return a table of the views: their features, those that the model uses, and their weights."""
     kept = [np.any(factor[:-1], axis=1).sum() for factor in model.view_factors_]
-    weights = model.view_weights_
-    parts = (map("{:.0%}".format, part[-1]) for part in (weights.added, weights.alone))
-    rows = zip(model.view_names_, model.n_features_in_, kept, *parts, strict=True)
-    columns = ("view", "features", "kept", "added", "alone")
-    return table(columns, (map(str, row) for row in rows))
+    columns: dict[str, Iterable[Any]] = {
+        "view": model.view_names_,
+        "features": model.n_features_in_,
+        "kept": kept,
+    }
+    if hasattr(model, "view_weights_"):
+        for name in ("added", "alone"):
+            columns[name] = map("{:.0%}".format, getattr(model.view_weights_, name)[-1])
+    return table(columns, (map(str, row) for row in zip(*columns.values(), strict=True)))
 
 
 def label_facts(
@@ -281,6 +291,12 @@ def label_facts(
         found = score_all(y, labels)
         scores = ", ".join(f"{name} {found[key]:.3f}" for key, name in SCORES.items())
         yield "scores", f"{scores} (the known classes are used for scoring only)"
+
+
+def confidence_facts(labels: Labels, membership: Matrix | None) -> Iterator[tuple[str, str]]:
+    """Yield the mean confidence, if it is known."""
+    if membership is not None:
+        yield "confidence", f"{confidence_of(membership, labels).mean():.2f} on average"
 
 
 def file_facts(written: Mapping[str, Path | None]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -238,7 +238,10 @@ class Table:
 
 
 def join(
-    tables: Sequence[Table], *, samples: str = "all", order: Strings | None = None
+    tables: Sequence[Table],
+    *,
+    samples: Literal["all", "common"] = "all",
+    order: Strings | None = None,
 ) -> tuple[Strings, dict[str, Any]]:
     """Align tables by sample id.
 

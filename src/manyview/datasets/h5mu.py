@@ -7,7 +7,7 @@ dependencies of mudata, and errors can name the damaged part of a file.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,9 @@ _SPARSE = {
 Column = tuple[npt.NDArray[Any], npt.NDArray[np.bool_]]  # values, and which are missing
 
 
-def read_h5mu(path: Path, *, labels: str | None = None, samples: str = "all") -> Dataset:
+def read_h5mu(
+    path: Path, *, labels: str | None = None, samples: Literal["all", "common"] = "all"
+) -> Dataset:
     """Read a MuData file; see :func:`manyview.datasets.read_views`."""
     with opened(path, "MuData file") as file:
         modalities = _modalities(file)

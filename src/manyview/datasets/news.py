@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import scipy.io
@@ -204,7 +205,7 @@ def _read(path: Path, name: str) -> Dataset:
     return replace(read_views(path), name=name)
 
 
-def read_three_sources(folder: Path, *, samples: str = "common") -> Dataset:
+def read_three_sources(folder: Path, *, samples: Literal["all", "common"] = "common") -> Dataset:
     """Read the published archive: per source term counts, and the classes.
 
     `samples` selects the 169 stories in all three sources ("common") or all 416 ("all"). Stories

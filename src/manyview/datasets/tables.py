@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,11 @@ Columns = Mapping[str, Sequence[str]]  # names of the columns of each file
 
 
 def read_folder(
-    path: Path, *, labels: str | None = None, id_column: str | None = None, samples: str = "all"
+    path: Path,
+    *,
+    labels: str | None = None,
+    id_column: str | None = None,
+    samples: Literal["all", "common"] = "all",
 ) -> Dataset:
     """Read a folder of tables; see :func:`manyview.datasets.read_views`."""
     files, label_file = _files(path)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from itertools import chain
 from numbers import Integral
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from manyview._typing import Preprocessing
 from manyview.datasets import Dataset
 from manyview.experiment.methods import Method
 from manyview.experiment.results import Key, Protocol, ResultsFile, Run, fingerprint
@@ -24,7 +25,7 @@ from manyview.experiment.workers import Limits, Listener, Task, perform, perform
 __all__ = ["check_datasets", "check_options", "compare"]
 
 _TUNING_SEED = 1000  # the first seed on which settings are chosen
-_SCALINGS = ("default", "none", "rows", "columns")
+_SCALINGS = get_args(Preprocessing)
 
 
 def compare(
@@ -34,7 +35,7 @@ def compare(
     repeats: int = 20,
     tune: bool = False,
     tuning_repeats: int = 3,
-    preprocessings: Sequence[str] = ("default",),
+    preprocessings: Sequence[Preprocessing] = ("default",),
     n_jobs: int | None = None,
     n_threads: int = 1,
     limits: Limits | None = None,
@@ -182,7 +183,7 @@ def check_datasets(datasets: Sequence[Dataset]) -> None:
 
 def check_options(
     repeats: int,
-    preprocessings: Sequence[str],
+    preprocessings: Sequence[Preprocessing],
     n_jobs: int | None,
     limits: Limits,
     *,
@@ -207,7 +208,7 @@ def check_options(
 
 
 def _cells(
-    methods: Sequence[Method], datasets: Sequence[Dataset], preprocessings: Sequence[str]
+    methods: Sequence[Method], datasets: Sequence[Dataset], preprocessings: Sequence[Preprocessing]
 ) -> list[Task]:
     """Return every method on every data set with every scaling, as tasks without seeds."""
     cells = []

@@ -354,11 +354,12 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             self.labels_,
             self.order,
             self._predictor,
+            statistics,
             self._graph_settings,
             self._n_threads,
         )
-        self._memberships: Lazy[Memberships] | None = Lazy(training.memberships)
-        self._view_weights: Lazy[ViewWeights] | None = Lazy(training.view_weights)
+        self._memberships = Lazy(training.memberships)
+        self._view_weights = Lazy(training.view_weights)
         self.n_clusters_, self.choice_ = n_clusters, choice
         message = fit_warning(
             best.fitted, problem, checked, gamma=self.gamma, interrupted=interrupted
@@ -472,6 +473,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         >>> np.flatnonzero(model.labels_without_outliers() == -1)
         array([0])
         """
+        if not isinstance(threshold, Real) or np.isnan(threshold):
+            raise ValueError(f"threshold={threshold!r}; expected a number")
         scores = self.outlier_score_
         return np.where(scores > threshold, -1, to_numpy(self.labels_)).astype(np.intp)
 
@@ -488,13 +491,13 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     def _asked_for(self, place: str, what: str) -> Any:
         check_is_fitted(self, "labels_")
-        lazy = getattr(self, place)
-        if lazy is None:
+        found = getattr(self, place).found
+        if found is None:
             raise AttributeError(
-                f"the model was read from a file without {what}, which an earlier version of "
-                "manyview wrote; fit again"
+                f"the model was saved without {what}: by an earlier version of manyview, after an "
+                "interrupt, or after its training views had been changed; fit again"
             )
-        return lazy.found
+        return found
 
     def explain(
         self,
@@ -623,10 +626,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         local = copy(self)
         local.labels_ = to_numpy(self.labels_)
         local.indicator_ = to_numpy(self.indicator_)
-        if self._memberships is not None:
-            local._memberships = Lazy.of(self._memberships.found)
-        if self._view_weights is not None:
-            local._view_weights = Lazy.of(self._view_weights.found)
+        local._memberships, local._view_weights = (
+            self._memberships.kept(),
+            self._view_weights.kept(),
+        )
         return local
 
     def _feature_means(self) -> list[Floats] | None:

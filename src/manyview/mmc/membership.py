@@ -22,12 +22,14 @@ from scipy.special import softmax
 from manyview._typing import Matrix
 from manyview.engine import Engine, State, engine_for
 from manyview.engine.arrays import to_numpy
+from manyview.exceptions import warn_user
 from manyview.graph.leave_one_out import LabelJudge, judge_labels
 from manyview.graph.outliers import outlier_scores
 from manyview.graph.scaling import random_samples
 from manyview.graph.settings import GraphSettings
 from manyview.linalg.partition import Labels
 from manyview.mmc.prediction import Predictor
+from manyview.mmc.statistics import Statistics
 from manyview.mmc.view_weights import ViewWeights, view_weights_of
 from manyview.views import Views
 
@@ -114,6 +116,7 @@ class Training:
     labels: Any
     order: int | None
     predictor: Predictor
+    statistics: Statistics
     graph_settings: GraphSettings
     n_threads: int
     settings: MembershipSettings = MembershipSettings()
@@ -129,6 +132,7 @@ class Training:
         }
         engine = self._engine(self.views)
         with engine.running():
+            self._check_unchanged(engine, labels)
             scores = LabelJudge(engine, self.n_clusters, rng, **options).scores(labels)
             outlying = outlier_scores(engine, labels, rng, self.graph_settings)
         most = max(self.settings.samples, self.settings.per_cluster * self.n_clusters)
@@ -141,16 +145,28 @@ class Training:
 
     def view_weights(self) -> ViewWeights:
         """Return the weights of the views; always the same for the same views and labels."""
+        labels = to_numpy(self.labels).astype(np.intp)
         engine = self._engine(self.views, scalings=self.predictor.scalings)
         with engine.running():
+            self._check_unchanged(engine, labels)
             return view_weights_of(
                 engine,
                 self.views.names,
-                to_numpy(self.labels).astype(np.intp),
+                labels,
                 self.n_clusters,
                 np.random.default_rng(0),
                 order=self.order,
                 graph_settings=self.graph_settings,
+            )
+
+    def _check_unchanged(self, engine: Engine, labels: Labels) -> None:
+        """Raise ChangedViewsError unless the views and labels are those of the fit."""
+        engine.scatter(State.LABELS, labels)
+        if not Statistics.of(engine, self.n_clusters, ()).agrees_with(self.statistics):
+            raise ChangedViewsError(
+                "the training views or labels_ were changed after fit, so memberships and view "
+                "weights cannot be computed. Fit again, and ask for membership_ and view_weights_ "
+                "before you change the arrays"
             )
 
     def _clustered_anew(
@@ -184,36 +200,50 @@ class Training:
         return engine_for(views, normalize=normalize, n_threads=self.n_threads, **options)
 
 
+class ChangedViewsError(ValueError):
+    """The views of a fit were changed before a result was asked for."""
+
+
 class Lazy(Generic[T]):
     """A result that is computed when it is first asked for.
 
     Until then the views of the fit are referred to. What is pickled has the result and no views.
+    The result is None where it is not known.
     """
 
     def __init__(self, compute: Callable[[], T]) -> None:
         self._compute: Callable[[], T] | None = compute
+        self._found: T | None = None
 
     @classmethod
-    def of(cls, found: T) -> Self:
-        """Return what holds a result that is known."""
-        known = cls(lambda: found)
+    def of(cls, found: T | None) -> Self:
+        """Return what holds a known result, or None."""
+        known = cls.__new__(cls)
         known._found, known._compute = found, None
         return known
 
     @property
     def is_computed(self) -> bool:
-        """Whether it was asked for."""
-        return self._compute is None
+        """Whether it is known."""
+        return self._found is not None
 
     @property
-    def found(self) -> T:
+    def found(self) -> T | None:
         """The result."""
         if self._compute is not None:
             self._found, self._compute = self._compute(), None
         return self._found
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_compute": None, "_found": self.found}
+        return vars(self.kept())
+
+    def kept(self) -> Self:
+        """Return the result without the views; with a warning None if these were changed."""
+        try:
+            return self.of(self.found)
+        except ChangedViewsError as error:
+            warn_user(f"the model is kept without memberships or view weights: {error}")
+            return self.of(None)
 
 
 def matched(labels: Labels, wanted: Labels, n_clusters: int) -> Labels:

@@ -68,7 +68,8 @@ def write_model(path: str | os.PathLike[str], model: MMC) -> None:
 
     If writing fails, an older file is kept. The file holds the factors, labels, memberships, view
     weights and names of the model, but no samples. Memberships and view weights are computed first,
-    unless they were asked for before.
+    unless they were asked for before. If the training arrays were changed since the fit, there are
+    none, with a warning.
 
     Parameters
     ----------
@@ -194,12 +195,12 @@ def _arrays(model: MMC) -> Arrays:
         "cluster_factor": model.cluster_factors_,
         "cluster_predictor": predictor.factors.clusters,
     }
-    if model._memberships is not None:
-        found = model._memberships.found
+    found = model._memberships.found
+    if found is not None:
         arrays["membership"], arrays["outlier_score"] = found.membership, found.outlier_score
         arrays["calibration"] = np.array(found.calibration)
-    if model._view_weights is not None:
-        weights = model._view_weights.found
+    weights = model._view_weights.found
+    if weights is not None:
         arrays |= {f"view_{part}": getattr(weights, part) for part in _PARTS}
     if not isinstance(model.init, str):
         # objects become the numbers or strings that they are
@@ -283,15 +284,15 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
             pairs=arrays["pairs"],
             gains=arrays["gains"],
         )
-    model._memberships = None  # files of earlier versions have none
+    # files of earlier versions have no memberships or view weights
+    found, view_weights = None, None
     if "membership" in arrays:
         calibration = Calibration(*map(float, arrays["calibration"]))
         found = Memberships(arrays["membership"], arrays["outlier_score"], calibration)
-        model._memberships = Lazy.of(found)
-    model._view_weights = None  # nor have they these
     if "view_added" in arrays:
         parts = [arrays[f"view_{part}"] for part in _PARTS]
-        model._view_weights = Lazy.of(ViewWeights(tuple(model.view_names_), *parts))
+        view_weights = ViewWeights(tuple(model.view_names_), *parts)
+    model._memberships, model._view_weights = Lazy.of(found), Lazy.of(view_weights)
     return model
 
 

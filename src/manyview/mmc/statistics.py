@@ -32,6 +32,7 @@ _FEATURE_SQUARE = 9.0  # a feature differs from three standard errors on
 _PRODUCT_SQUARE = 16.0  # products are many, so four
 _LEAST_GAIN = 0.01  # part of the variance of membership
 _PIECE_BYTES = (1 << 18, 1 << 26)  # of a product of columns, in a cache or on a GPU
+_ROUNDING = 1e-6  # of means, which add up in another order on a cluster
 _CONSTANT = 1e-7  # a smaller deviation, as part of the mean, is lost in the sum of squares
 
 
@@ -109,6 +110,18 @@ class Statistics:
             np.zeros((len(places), n_clusters)),
         )
         return plain._with_gains(engine) if len(places) else plain
+
+    def agrees_with(self, other: Statistics) -> bool:
+        """Return whether sizes, counts and means are equal up to rounding."""
+        if not np.array_equal(self.sizes, other.sizes):
+            return False
+        for v, (mean, wanted) in enumerate(zip(self.means, other.means, strict=True)):
+            with np.errstate(invalid="ignore"):
+                near = np.abs(mean - wanted) <= _ROUNDING * (np.abs(wanted) + other.deviations[v])
+            same_counts = np.array_equal(self.counts[v], other.counts[v])
+            if not same_counts or not (near | (mean == wanted)).all():
+                return False
+        return True
 
     def overall(self, v: int) -> Floats:
         """Return the mean of each feature of a view over all samples that have it."""

@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from manyview._typing import Preprocessing
 from manyview.datasets import Dataset
 from manyview.experiment import (
     METHODS,
@@ -73,7 +74,7 @@ def reproduce(
     *,
     repeats: int,
     tune: bool,
-    preprocessings: Sequence[str],
+    preprocessings: Sequence[Preprocessing],
     n_jobs: int,
     n_threads: int,
     limits: Limits,
@@ -92,7 +93,7 @@ def reproduce(
         Number of seeds.
     tune : bool
         Whether to add rows tuned with labels.
-    preprocessings : sequence of str
+    preprocessings : sequence of {"default", "none", "rows", "columns"}
         See :func:`manyview.experiment.compare`.
     n_jobs, n_threads : int
         Parallel runs of the table, and threads of linear algebra per run. Times are measured one
