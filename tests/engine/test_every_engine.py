@@ -304,6 +304,8 @@ class TestInput:
     def test_what_is_not_finite_is_rejected(self, place, value):
         views, _ = made()
         views[1][3, 2] = value
+        if place != "dask" and np.isnan(value):
+            pytest.skip("unknown cells are supported")
         where = "" if place == "dask" else " at row 3, column 2"
         holds = rf"view 'view1' holds (NaN|infinity|-infinity){where}; expected finite"
         with pytest.raises(ValueError, match=holds):

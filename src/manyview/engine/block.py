@@ -140,7 +140,8 @@ class RowView:
         scale, known = (
             None if part is None else part[rows, ...] for part in (self.scale, self.known)
         )
-        return replace(self, x=self.x[rows], scale=scale, known=known)
+        x = self.x[rows] if is_sparse(self.x) else self.x[rows, ...]
+        return replace(self, x=x, scale=scale, known=known)
 
     def in_precision(self, dtype: Any) -> RowView:
         """Return these rows in `dtype`, as a copy if they have another type."""

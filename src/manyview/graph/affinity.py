@@ -124,7 +124,10 @@ class Rows(NamedTuple):
 
     def take(self, rows: Any) -> Rows:
         """Return some of the rows, by a slice or by position."""
-        x = self.x[rows] if is_sparse(self.x) or isinstance(rows, slice) else _taken(self.x, rows)
+        if is_sparse(self.x):
+            x = self.x[rows]
+        else:
+            x = self.x[rows, ...] if isinstance(rows, slice) else _taken(self.x, rows)
         of_rows = (self.overlap, self.inverse_length, self.squares, self.known)
         parts = [None if part is None else part[rows, ...] for part in of_rows]
         return self._replace(

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from array_api_compat import array_namespace, device
 from scipy.sparse.csgraph import connected_components
 
 from manyview.exceptions import ViewWarning, warn_user
-from manyview.views.backends import dtype_of, is_dense_tensor, place_of
+from manyview.views.backends import blank_rows, is_dense_tensor, place_of
 from manyview.views.checks import check_indexes, check_rows, position
 from manyview.views.container import Array, Views, listed
 from manyview.views.frames import as_numbers, first_non_number, is_frame, is_pandas
@@ -165,17 +166,18 @@ def read_unknown(
     These are the smallest and the largest known entry, which rows have any, and the part of
     unknown cells among these rows.
     """
-    unknown = _is_nan(array)
-    counts = np.asarray(unknown.sum(1), dtype=np.int64)
+    xp = array_namespace(array)
+    unknown = xp.isnan(array)
+    counts = np.asarray(_on_host(xp.count_nonzero(unknown, axis=1)))
     there = counts < array.shape[1]
     if here is not None:
         there &= here
     share = float(counts[there].sum()) / max(int(there.sum()) * array.shape[1], 1)
     if not there.all():
-        array = _where(there[:, None], array, 0.0)
-        unknown = _is_nan(array)
+        array = blank_rows(array, there, 0.0)
+        unknown = xp.isnan(array)
     known = array[~unknown]
-    bounds = (float(known.min()), float(known.max())) if len(known) else (0.0, 0.0)
+    bounds = (float(known.min()), float(known.max())) if known.shape[0] else (0.0, 0.0)
     return array, bounds, there, share
 
 
@@ -204,37 +206,30 @@ def fill_unknown(views: Views, means: Sequence[npt.NDArray[Any]] | None = None) 
         return views
     arrays, masks = list(views.arrays), []
     for v, array in enumerate(arrays):
-        known = ~_is_nan(array) if views.unknown[v] else None
-        masks.append(known)
-        if known is not None:
-            mean = _means(array, known, views, v) if means is None else means[v]
-            arrays[v] = _where(known, array, mean)
+        masks.append(None)
+        if not views.unknown[v]:
+            continue
+        xp = array_namespace(array)
+        masks[v] = known = ~xp.isnan(array)
+        mean = _means(array, known, views, v) if means is None else _placed(means[v], array)
+        arrays[v] = xp.where(known, array, xp.astype(mean, array.dtype))
     return replace(views, arrays=tuple(arrays), known=tuple(masks))
 
 
-def _means(array: Array, known: Array, views: Views, v: int) -> npt.NDArray[np.float64]:
+def _means(array: Array, known: Array, views: Views, v: int) -> Array:
     """Return the mean of each feature over its known cells, 0 where there are none."""
-    known = np.asarray(known.cpu() if place_of(known) == "torch" else known)
+    xp = array_namespace(array)
     if views.present is not None:
-        known = known & views.present[:, v, None]
-    entries = np.asarray(array.cpu() if place_of(array) == "torch" else array)
-    counts = np.maximum(known.sum(axis=0), 1)
-    # parts, since the sum of huge entries may overflow
-    means = np.einsum("nd,nd->d", np.where(known, entries, 0.0) / counts, known, dtype=np.float64)
-    return np.asarray(means)
+        known = known & _placed(views.present[:, v, None], array)
+    counts = xp.clip(xp.astype(xp.count_nonzero(known, axis=0), xp.float64), 1.0, None)
+    # divided first, because the sum of huge entries may overflow
+    parts = xp.where(known, array / counts, xp.zeros_like(counts))
+    return xp.sum(parts, axis=0)
 
 
-def _is_nan(array: Array) -> Array:
-    return array.isnan() if place_of(array) == "torch" else np.isnan(array)
+def _placed(values: npt.NDArray[Any], array: Array) -> Array:
+    return array_namespace(array).asarray(values, device=device(array))
 
 
-def _where(condition: Array, array: Array, other: Any) -> Array:
-    """Return `array` where a condition holds, and `other` elsewhere, in the type of the array."""
-    if place_of(array) == "torch":
-        import torch
-
-        condition, other = (
-            torch.as_tensor(part, device=array.device) for part in (condition, other)
-        )
-        return torch.where(condition, array, other.to(array.dtype))
-    return np.where(condition, array, np.asarray(other, dtype=dtype_of(array)))
+def _on_host(array: Array) -> Array:
+    return array.cpu() if place_of(array) == "torch" else array
