@@ -21,7 +21,7 @@ def test_non_numeric_columns_are_named():
 
 def test_missing_values_of_a_nullable_frame_are_found():
     frame = pd.DataFrame({"a": pd.array([1, None], dtype="Int64")})
-    assert as_views([frame.assign(b=1)]).unknown == (0.25,)
+    assert as_views([frame.assign(b=[1, 2])]).unknown == (0.25,)
 
 
 def test_columns_of_mixed_numbers():
