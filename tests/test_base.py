@@ -18,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from manyview import AMGL, KCTD, MMC, RMKMC, SEC, CoRegSC, MultiNMF, MultiViewSpectral, as_views
 from manyview.base import MultiViewClusterer
 from manyview.datasets import make_views
+from tests.engine.places import PLACES
 
 N = 90
 (A, B), Y = make_views(N, 3, (8, 6), separation=9.0, random_state=0)
@@ -129,3 +130,53 @@ class TestListsOfViews:
     def test_a_list_of_samples(self):
         with pytest.raises(ValueError, match=r"'view0' has 1 dimension.*\[X\]"):
             model().fit(list(A))
+
+
+class TestNewSamplesWithoutAView:
+    """A view that a dict leaves out is missing in all of its samples."""
+
+    @pytest.mark.parametrize("place", PLACES)
+    def test_is_as_one_that_no_sample_has(self, place):
+        here = PLACES[place]
+        fitted = model().fit({"a": here(A), "b": here(B)})
+        marked = as_views(
+            {"a": here(A[:9]), "b": here(np.zeros_like(B[:9]))},
+            present=np.tile([True, False], (9, 1)),
+            warn=False,
+        )
+        expected = np.asarray(fitted.predict(marked))
+        np.testing.assert_array_equal(np.asarray(fitted.predict({"a": here(A[:9])})), expected)
+        proba = np.asarray(fitted.predict_proba({"a": here(A[:9])}))
+        np.testing.assert_array_equal(proba.argmax(axis=1), expected)
+
+    def test_other_names_and_lists_are_rejected(self):
+        fitted = model().fit({"a": A, "b": B})
+        with pytest.raises(ValueError, match=r"received 1 view\(s\) \('c'\)"):
+            fitted.predict({"c": A})
+        with pytest.raises(ValueError, match="leave them out of a dict"):
+            fitted.predict([A])
+
+    def test_a_sample_needs_one_of_the_views(self):
+        fitted = MMC(3, random_state=0, max_iter=2).fit({"a": A, "b": B, "c": B**2})
+        present = np.ones((5, 2), dtype=bool)
+        present[3, 0] = False
+        some = as_views({"a": A[:5], "c": B[:5]}, present=present)
+        assert fitted.predict(some).shape == (5,)
+
+    def test_methods_without_missing_views_say_so(self):
+        fitted = SEC(3, random_state=0).fit({"a": A, "b": B})
+        with pytest.raises(ValueError, match=r"received 1 view"):
+            fitted.predict({"a": A})
+
+
+def test_categories_of_new_samples_are_those_of_the_fit():
+    sexes = np.where(Y == 0, "f", "m")
+    frame = pd.DataFrame(A).add_prefix("x").assign(sex=sexes, smoker="no")
+    frame.loc[::3, "smoker"] = "yes"
+    fitted = model().fit({"a": frame, "b": B})
+    assert fitted.feature_names_in_[0].tolist()[-3:] == ["sex=f", "sex=m", "smoker=yes"]
+    whole = fitted.predict({"a": frame, "b": B})
+    one = fitted.predict({"a": frame.iloc[4:5], "b": B[4:5]})  # with one sex only
+    assert one.tolist() == whole[4:5].tolist()
+    with pytest.warns(UserWarning, match="'sex' has values that the fit did not have: 'x'"):
+        fitted.predict({"a": frame.assign(sex="x"), "b": B})

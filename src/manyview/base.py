@@ -23,8 +23,10 @@ from manyview.views import (
     check_shared_samples,
     fill_unknown,
     first_index,
+    unchecked_views,
     warn_of_few_distinct,
     warn_of_single_features,
+    with_absent,
 )
 
 if TYPE_CHECKING:
@@ -124,15 +126,18 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     def _setup_predict(self, views: Any) -> Views:
         """Validate views of other samples and return them in the order of fit."""
         check_is_fitted(self, "labels_")
-        checked = as_views(views, warn=False)
+        fitted: dict[str, Any] = {
+            "names": self.view_names_,
+            "n_features": self.n_features_in_,
+            "feature_names": self.feature_names_in_,
+        }
+        known = dict(zip(self.view_names_, self.feature_names_in_, strict=True))
+        checked = as_views(unchecked_views(views, known=known), warn=False)
+        if self._takes_missing_views:
+            checked = with_absent(checked, **fitted)
         self._check_kind(checked)
         try:
-            same = check_same_views(
-                checked,
-                names=self.view_names_,
-                n_features=self.n_features_in_,
-                feature_names=self.feature_names_in_,
-            )
+            same = check_same_views(checked, **fitted)
             return fill_unknown(same, None if same.unknown is None else self._feature_means())
         except ValueError as error:
             if not isinstance(views, list) or checked.n_features == self.n_features_in_:

@@ -1,9 +1,15 @@
+import bz2
+import gzip
+import lzma
+from datetime import date
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from manyview import as_views
 from manyview.datasets import read_views, write_views
 
 TEXT = "id,apple,pear\na,1,2\nb,3,4\nc,5,6.5\n"
@@ -183,12 +189,13 @@ class TestIds:
         ("id,x\na,1\nb,2\na,3\n", "text.csv: id 'a' is in row 1 and in row 3"),
         ("id,x\na,1\n,2\n", "text.csv: row 2 has no id"),
         ("id,x,y\na,1,2\nb,3,red\n", "text.csv: column 'y' holds 'red' in line 3; expected num"),
-        ("id,x\na,1\nb,\n", "text.csv: column 'x' is empty for id 'b'; expected a number"),
+        ("id,x\na,1\nb,\n", r"1 samples have no value in any view \(ids 'b'\); remove their"),
         ("id,x\na,1,5\n", "text.csv: "),
         ("id,x,x\na,1,5\n", "text.csv has more than one column 'x'"),
         ("id,x, x\na,1,5\n", "text.csv has more than one column 'x'"),
         ("id,x\na,inf\nb,1\n", "view 'text' holds infinity"),
-        (b"id,caf\xe9\na,1\n", "text.csv: not UTF-8 .*save it as CSV in UTF-8"),
+        ("id,a,b\nq,1,2\nr,1,2,3\n", "text.csv: line 3 has 4 fields and the header names 3"),
+        ("id,note\na,one\nb,two\n", "view 'text' has no features left"),
         (b"\x00\x01\x02\x03", "set: "),
     ],
 )
@@ -204,9 +211,8 @@ def test_tables_that_cannot_be_views(folder, content, message):
     [
         (b"", "text.parquet is empty"),
         (b"PAR1 and no more", "text.parquet: not a readable Parquet file"),
-        ({"id": ["a"], "x": ["red"]}, "text.parquet: column 'x' holds string; expected numbers"),
         ({"id": ["a"], "x": [[1.0]]}, "text.parquet: column 'x' holds list"),
-        ({"id": ["a", "b"], "x": [1.0, None]}, "column 'x' is empty for id 'b'"),
+        ({"id": ["a", "b"], "x": [1.0, None]}, r"no value in any view \(ids 'b'\)"),
         ({"id": [["a"]], "x": [1.0]}, "column 'id' holds list.*; expected strings"),
     ],
 )
@@ -301,8 +307,8 @@ def test_options_that_do_not_apply(tmp_path, options, message):
 
 
 def test_a_missing_extra_is_named(folder, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(ImportError, match=r"needs pyarrow: pip install 'manyview\[io\]'"):
+    monkeypatch.setitem(__import__("sys").modules, "pandas", None)
+    with pytest.raises(ImportError, match=r"needs pandas: pip install 'manyview\[io\]'"):
         read_views(folder(text=TEXT))
 
 
@@ -321,11 +327,11 @@ def test_columns_may_be_called_by_numbers(folder):
 @pytest.mark.parametrize(
     ("suffix", "mark"), [("csv", ";"), ("csv", "\t"), ("tsv", ","), ("tsv", "|")]
 )
-def test_another_separator_is_reported(folder, suffix, mark):
+def test_another_separator_is_detected(folder, suffix, mark):
     text, image = (table.replace(",", mark) for table in (TEXT, IMAGE))
-    made = folder(**{f"text__{suffix}": text, f"image__{suffix}": image})
-    with pytest.raises(ValueError, match=rf"\.{suffix} has one column, .*separated by"):
-        read_views(made)
+    data = read_views(folder(**{f"text__{suffix}": text, f"image__{suffix}": image}))
+    assert data.views["text"].tolist() == [[5, 6.5], [1, 2], [3, 4]]
+    assert ("tab" if mark == "\t" else repr(mark)) in data.notes[0]
 
 
 @pytest.mark.parametrize("name", ["", "Unnamed: 0"])
@@ -333,12 +339,6 @@ def test_an_index_that_pandas_wrote_is_no_feature(folder, name):
     made = folder(text=f"{name},id,apple\n0,a,1\n1,b,2\n", image=IMAGE)
     with pytest.raises(ValueError, match=r"text\.csv has a column without a name besides 'id'"):
         read_views(made)
-
-
-def test_a_single_table_wants_its_folder(folder):
-    made = folder(text=TEXT)
-    with pytest.raises(ValueError, match=r"text\.csv is a single table; expected the folder"):
-        read_views(made / "text.csv")
 
 
 def test_the_folder_at_hand_has_its_name(folder, monkeypatch):
@@ -416,14 +416,288 @@ def test_numbers_among_true_and_false_are_rejected(folder):
         read_views(folder(text="id,male\na,True\nb,7\n"))
 
 
-def test_compressed_tables_are_warned_of(folder):
-    made = folder(text=TEXT, image__csv_gz=b"")
-    (made / "image.csv_gz").rename(made / "image.csv.gz")
-    with pytest.warns(UserWarning, match=r"'image\.csv\.gz' is ignored: compressed"):
-        assert read_views(made).views.n_views == 1
+@pytest.mark.parametrize("opener", [gzip.open, bz2.open, lzma.open])
+def test_compressed_tables_are_read(folder, opener):
+    made = folder(text=TEXT)
+    suffix = {gzip.open: "gz", bz2.open: "bz2", lzma.open: "xz"}[opener]
+    with opener(made / f"image.csv.{suffix}", "wt") as file:
+        file.write(IMAGE)
+    data = read_views(made)
+    assert data.views.names == ("image", "text")
+    assert data.sample_ids.tolist() == ["c", "a", "b"]
 
 
 def test_a_letter_that_is_not_utf8_far_down(folder):
     lines = [f"p{n},{n}\n".encode() for n in range(9000)]
-    with pytest.raises(ValueError, match=r"column 'id' is not UTF-8.*save it as CSV in UTF-8"):
-        read_views(folder(text=b"id,x\n" + b"".join(lines) + b"caf\xe9,1\n"))
+    data = read_views(folder(text=b"id,x\n" + b"".join(lines) + b"caf\xe9,1\n"))
+    assert data.sample_ids[-1] == "café"
+    assert "cp1252" in data.notes[0]
+
+
+PATIENTS = (
+    "patient_id,age,sex,bmi,ENSG01,ENSG02,stage,visit\n"
+    "007,31,f,20.5,1,2,I,2020-01-02\n008,45,m,,3,4,II,2020-02-03\n"
+    "009,62,f,31,,,I,2020-03-04\n010,50,m,25,5,6,II,2020-04-05\n"
+)
+
+
+@pytest.fixture
+def patients(tmp_path):
+    path = tmp_path / "patients.csv"
+    path.write_text(PATIENTS)
+    return path
+
+
+class TestSingleTable:
+    """A table is cut into views by its columns."""
+
+    def test_columns_and_patterns(self, patients):
+        views = {"clinic": ["sex", "age", "bmi"], "genes": "ENSG*"}
+        data = read_views(patients, views=views)
+        assert data.name == "patients"
+        assert data.sample_ids.tolist() == ["007", "008", "009", "010"]
+        assert data.views.names == ("clinic", "genes")
+        names = [own.tolist() for own in data.views.feature_names]
+        assert names == [["age", "sex=f", "sex=m", "bmi"], ["ENSG01", "ENSG02"]]
+        assert data.views.present.tolist() == [[True, True]] * 2 + [[True, False], [True, True]]
+        clinic = data.views["clinic"]
+        np.testing.assert_array_equal(clinic[1], [45, 0, 1, np.nan])
+        notes = "; ".join(data.notes)
+        assert "2 columns are in no view: 'stage', 'visit'" in notes
+        assert "1 of 16 cells are empty (6.2%)" in notes
+        assert "'genes': 1 samples have no value" in notes
+
+    def test_empty_cells_are_rejected_by_a_fit_and_not_by_the_reader(self, patients):
+        data = read_views(patients, views={"clinic": ["age", "bmi"], "genes": "ENSG*"})
+        with pytest.raises(ValueError, match=r"view 'clinic' holds NaN at row 1, column 'bmi'"):
+            as_views(data.views)
+        known = read_views(patients, views={"clinic": "age", "genes": "ENSG*"})
+        assert known.views.checked
+        assert known.views.present.tolist()[2] == [True, False]
+
+    def test_all_columns_are_one_view_without_dates(self, patients):
+        with pytest.warns(UserWarning, match=r"dropped from view 'patients': 'visit' \(dates\)"):
+            data = read_views(patients, drop=["ENSG*", "bmi"], labels="stage")
+        assert [names.tolist() for names in data.views.feature_names] == [["age", "sex=f", "sex=m"]]
+        assert data.class_names[data.y].tolist() == ["I", "II", "I", "II"]
+
+    def test_a_name_goes_before_a_pattern_and_patterns_in_their_order(self, patients):
+        views = {"all": "*", "one": ["age"], "genes": "E*"}
+        with pytest.raises(ValueError, match="view 'genes' has no columns that are not in another"):
+            read_views(patients, views=views, drop="visit")
+        data = read_views(patients, views={"one": "age", "genes": "E*", "all": "*"}, drop="visit")
+        assert data.views.n_features == [1, 2, 5]
+
+    @pytest.mark.parametrize(
+        ("views", "message"),
+        [
+            (
+                {"a": ["agee"]},
+                r"no column 'agee'; did you mean 'age'\? expected some of 'age', 'sex'",
+            ),
+            ({"a": "TP*"}, r"view 'a': patients\.csv has no column 'TP\*'"),
+            ({"a": ["age"], "b": ["age"]}, "column 'age' is named for the views 'a' and 'b'"),
+        ],
+    )
+    def test_views_that_do_not_fit(self, patients, views, message):
+        with pytest.raises(ValueError, match=message):
+            read_views(patients, views=views)
+
+    @pytest.mark.parametrize(
+        ("name", "text"),
+        [
+            ("views.json", '{"clinic": ["age"], "genes": "ENSG*"}'),
+            ("views.yaml", "clinic: [age]\ngenes: ENSG*\n"),
+        ],
+    )
+    def test_a_file_of_views(self, patients, tmp_path, name, text):
+        (tmp_path / name).write_text(text)
+        assert read_views(patients, views=tmp_path / name).views.n_features == [1, 2]
+
+    @pytest.mark.parametrize(
+        "text", ["{", "[]", "{}", '{"a": 1}', '{"a": [1]}', '{"a": {"b": "c"}}', '{"a": []}']
+    )
+    def test_files_that_hold_no_views(self, patients, tmp_path, text):
+        for name in ("views.json", "views.yml"):
+            (tmp_path / name).write_text(text)
+            with pytest.raises(ValueError, match=rf"{name}: (expected the col|not a readable)"):
+                read_views(patients, views=str(tmp_path / name))
+        with pytest.raises(FileNotFoundError, match=r"none\.json"):
+            read_views(patients, views="none.json")
+
+    def test_a_column_of_ids_may_have_any_name(self, tmp_path):
+        path = tmp_path / "people.csv"
+        path.write_text("name,x,kind\nanna,1,u\nben,2,w\ncleo,3,u\n")
+        data = read_views(path)
+        assert data.sample_ids.tolist() == ["anna", "ben", "cleo"]
+        assert data.views.feature_names[0].tolist() == ["x", "kind=u", "kind=w"]
+        cut = read_views(path, views={"a": "x"})
+        assert cut.sample_ids.tolist() == ["anna", "ben", "cleo"]
+        assert "1 columns are in no view: 'kind'" in "; ".join(cut.notes)
+        new = read_views(path, like={"a": np.array(["kind=w", "kind=u"])})
+        assert new.sample_ids.tolist() == ["anna", "ben", "cleo"]
+        assert new.views["a"].tolist() == [[0, 1], [1, 0], [0, 1]]
+        numbers = read_views(path, views={"a": "x"}, drop="name")
+        assert numbers.sample_ids is None
+        assert read_views(path, id_column="x", drop="name").sample_ids.tolist() == ["1", "2", "3"]
+        path.write_text("nr,x\n01,1\n02,2\n")
+        assert read_views(path, views={"a": "x"}).sample_ids.tolist() == ["01", "02"]
+        path.write_text("PatientID,x\n1,1\n1,2\n")
+        with pytest.warns(UserWarning, match="'PatientID' seems to hold ids"):
+            assert read_views(path).sample_ids is None
+        with pytest.raises(ValueError, match="id '1' is in row 1 and in row 2"):
+            read_views(path, id_column="PatientID")
+
+    def test_classes_are_no_features_unless_named(self, tmp_path):
+        path = tmp_path / "people.csv"
+        path.write_text("id,x,class\na,1,2\nb,2,1\nc,4,1\n")
+        data = read_views(path)
+        assert data.y.tolist() == [1, 0, 0]
+        assert data.views.n_features == [1]
+        named = read_views(path, views={"all": ["x", "class"]})
+        assert named.y is None
+        assert named.views.n_features == [2]
+        path.write_text("id,x,class\na,1,2\nb,2,\nc,4,1\n")
+        with pytest.warns(UserWarning, match="no label for 1 of 3"):
+            assert read_views(path).y is None
+
+    def test_columns_of_some_of_several_tables_are_dropped(self, folder):
+        made = folder(text=",id,apple,pear\n0,a,1,2\n1,b,3,4\n2,c,4,6\n", image=IMAGE)
+        data = read_views(made, drop=["p*", ""])
+        assert [names.tolist() for names in data.views.feature_names] == [["red"], ["apple"]]
+        for option in ("drop", "categories"):
+            with pytest.raises(ValueError, match=f"{option}.* has no column 'plum'"):
+                read_views(made, **{option: ["plum"]})
+
+    def test_several_tables_are_not_cut(self, folder):
+        with pytest.raises(ValueError, match="views, which cut a single table"):
+            read_views(folder(text=TEXT, image=IMAGE), views={"a": "x"})
+
+    def test_other_files_take_no_options_of_tables(self, tmp_path):
+        write_views(tmp_path / "set.npz", [np.eye(3)])
+        with pytest.raises(ValueError, match=r"set\.npz: received sep=';', which is for tables"):
+            read_views(tmp_path / "set.npz", sep=";")
+
+
+class TestFeather:
+    frame = pd.DataFrame(
+        {
+            "id": ["a", "b", "c"],
+            "x": [1.0, None, 3.0],
+            "n": pd.array([1, 2, 3], dtype="Int32"),
+            "sex": pd.Categorical(["f", "m", "f"]),
+            "city": ["Ulm", "Bonn", None],
+            "seen": pd.to_datetime(["2020-01-01"] * 3),
+        }
+    )
+
+    @pytest.mark.parametrize("suffix", ["feather", "parquet"])
+    def test_types_are_those_of_the_frame(self, tmp_path, suffix):
+        path = tmp_path / f"people.{suffix}"
+        getattr(self.frame, f"to_{suffix}")(path)
+        with pytest.warns(UserWarning, match=r"'seen' \(dates\)"):
+            data = read_views(path)
+        assert data.sample_ids.tolist() == ["a", "b", "c"]
+        names = ["x", "n", "sex=f", "sex=m", "city=Bonn", "city=Ulm"]
+        assert data.views.feature_names[0].tolist() == names
+        expected = [[1, 1, 1, 0, 0, 1], [np.nan, 2, 0, 1, 1, 0], [3, 3, 1, 0, np.nan, np.nan]]
+        np.testing.assert_array_equal(data.views.arrays[0], expected)
+
+    def test_a_folder_of_them(self, tmp_path):
+        self.frame[["id", "n"]].to_feather(tmp_path / "a.feather")
+        self.frame[["id", "sex"]].to_feather(tmp_path / "b.feather")
+        assert read_views(tmp_path).views.n_features == [1, 2]
+
+    def test_damage_is_reported(self, tmp_path):
+        (tmp_path / "a.feather").write_bytes(b"ARROW1 and no more")
+        with pytest.raises(ValueError, match=r"a\.feather: not a readable Feather file"):
+            read_views(tmp_path / "a.feather")
+
+    @pytest.mark.filterwarnings("ignore::UserWarning")
+    def test_wrong_offsets_are_not_followed(self, tmp_path):
+        path = tmp_path / "a.feather"
+        self.frame[["id", "city"]].to_feather(path, compression="uncompressed")
+        content = path.read_bytes()
+        rejected = 0
+        for at in range(content.index(b"Ulm") - 400, content.index(b"Ulm") + 10):
+            path.write_bytes(content[:at] + b"\x7f" + content[at + 1 :])
+            try:
+                read_views(path)
+            except ValueError:
+                rejected += 1
+        assert rejected > 10
+
+
+class TestWorkbooks:
+    @pytest.fixture
+    def book(self, tmp_path):
+        openpyxl = pytest.importorskip("openpyxl")
+
+        def write(**sheets):
+            made = openpyxl.Workbook()
+            made.remove(made.active)
+            for name, rows in sheets.items():
+                sheet = made.create_sheet(name)
+                for row in rows:
+                    sheet.append(row)
+            made.save(tmp_path / "study.xlsx")
+            return tmp_path / "study.xlsx"
+
+        return write
+
+    def test_a_sheet_is_a_view(self, book):
+        path = book(
+            clinic=[
+                ["id", "age", "sex", "seen"],
+                [7, 31, "f", date(2020, 1, 2)],
+                ["008", 45.5, "m", date(2020, 1, 2)],
+                ["c", None, "f", None],
+            ],
+            genes=[
+                [],
+                [None, "id", "TP53", "BRCA1"],
+                [None, "c", 1.5, "2.5"],
+                [None, "008", "n/a", 3],
+                [None, 7.0, 4, 5],
+                [],
+            ],
+            labels=[["id", "kind"], [7, "x"], ["008", "y"], ["c", "x"]],
+            Notes=[["made by hand"]],
+            empty=[],
+        )
+        with pytest.warns(UserWarning, match=r"sheet 'clinic': .*'seen' \(dates\)"):
+            data = read_views(path)
+        assert data.name == "study"
+        assert data.views.names == ("clinic", "genes")
+        assert data.sample_ids.tolist() == ["7", "008", "c"]
+        expected = [[31, 1, 0], [45.5, 0, 1], [np.nan, 1, 0]]
+        np.testing.assert_array_equal(data.views["clinic"], expected)
+        np.testing.assert_array_equal(data.views["genes"], [[4, 5], [np.nan, 3], [1.5, 2.5]])
+        assert data.class_names[data.y].tolist() == ["x", "y", "x"]
+
+    def test_one_sheet_is_a_table(self, book):
+        path = book(Sheet=[["x", "y", "ok"], [1, "1,5", True], [2, "2,5", False]])
+        data = read_views(path, views={"a": ["x", "ok"], "b": "y"})
+        assert data.views["a"].tolist() == [[1, 1], [2, 0]]
+        assert data.views["b"].tolist() == [[1.5], [2.5]]
+
+    def test_a_wrong_cell_is_named_by_sheet_row_and_column(self, book):
+        path = book(clinic=[[], ["id", "age"], ["a", 1], [], ["b", 2], ["c", "oops"]])
+        with pytest.raises(
+            ValueError, match=r"study\.xlsx: sheet 'clinic': column 'age' holds 'oops' in row 6"
+        ):
+            read_views(path)
+
+    def test_what_is_no_workbook(self, book, tmp_path):
+        path = tmp_path / "study.xlsx"
+        path.write_bytes(b"words")
+        with pytest.raises(ValueError, match=r"study\.xlsx: not a readable workbook"):
+            read_views(path)
+        with pytest.raises(ValueError, match="the workbook holds no table"):
+            read_views(book(a=[]))
+
+    def test_a_missing_package_is_named(self, book, monkeypatch):
+        path = book(a=[["x"], [1], [2]])
+        monkeypatch.setitem(__import__("sys").modules, "openpyxl", None)
+        with pytest.raises(ImportError, match=r"needs openpyxl: pip install 'manyview\[io\]'"):
+            read_views(path)

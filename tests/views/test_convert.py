@@ -146,7 +146,10 @@ REJECTED = {
     "scalar": ([5.0], r"view 'view0' has 0 dimension\(s\)"),
     "rows differ": ({"image": X[:3], "text": Y}, "view 'text' has 4 rows, view 'image' has 3"),
     "NaN in sparse": ([Y, sp.csr_array(NAN)], "view 'view1' holds NaN at row 2, column 1"),
-    "infinity behind NaN": ([np.where(X == 6, np.inf, NAN)], "view 'view0' holds infinity at row 2, column 0"),
+    "infinity behind NaN": (
+        [np.where(X == 6, np.inf, NAN)],
+        "view 'view0' holds infinity at row 2, column 0",
+    ),
     "a sample of NaN": ([NAN * NAN[:, [1]]], "sample 2 is present in no view"),
     "infinity in sparse": ({"s": INF}, "view 's' holds infinity at row 2, column 1"),
     "text": ([np.array([["a", "b"]])], "view 'view0' holds <U1"),

@@ -104,7 +104,9 @@ class TestColumnsOfObjects:
         )
         (array,) = as_views([frame.iloc[:3]])
         np.testing.assert_array_equal(array, expected[:3])
-        np.testing.assert_array_equal(as_views([frame])[0:4].arrays[0][3], [4, X[3, 0], np.nan, 9, 1])
+        np.testing.assert_array_equal(
+            as_views([frame])[0:4].arrays[0][3], [4, X[3, 0], np.nan, 9, 1]
+        )
 
     def test_the_frame_stays_as_it_is(self):
         frame = pd.DataFrame(X).astype(object)
@@ -199,3 +201,119 @@ def test_none_is_nan():
 def test_integers_too_large_for_a_float_are_rejected(power, bits):
     with pytest.raises(ValueError, match=f"view 'view0' holds an integer of {bits} bits at row 0"):
         as_views([[[10**power, 1], [2, 3]]])
+
+
+class TestCategories:
+    clinic = pd.DataFrame(
+        {
+            "age": [31, 45, 62, 50],
+            "sex": list("fmfm"),
+            "stage": pd.Categorical(["I", "II", "I", None]),
+        }
+    )
+
+    def test_names_and_values(self):
+        views = as_views({"clinic": self.clinic[["age", "sex"]]})
+        assert views.feature_names[0].tolist() == ["age", "sex=f", "sex=m"]
+        assert views.arrays[0].tolist() == [[31, 1, 0], [45, 0, 1], [62, 1, 0], [50, 0, 1]]
+
+    def test_missing_categories_are_nan(self):
+        with pytest.raises(ValueError, match="holds NaN at row 3, column 'stage=I'"):
+            as_views([self.clinic])
+
+    def test_categories_of_the_dtype_stay_in_parts_of_a_table(self):
+        frame = self.clinic[["stage"]].iloc[[0, 2]]
+        views = as_views([frame], warn=False)
+        assert views.feature_names[0].tolist() == ["stage=I", "stage=II"]
+
+    def test_yes_and_no_share_a_feature(self):
+        frame = pd.DataFrame({"smoker": ["yes", "No", "yes"], "ok": ["TRUE", "false", "TRUE"]})
+        views = as_views([frame])
+        assert views.feature_names[0].tolist() == ["smoker=yes", "ok"]
+        assert views.arrays[0].tolist() == [[1, 1], [0, 0], [1, 1]]
+
+    @pytest.mark.parametrize(
+        "values",
+        [
+            [f"n{n}" for n in range(30)],
+            [str(n % 4) for n in range(30)],
+            ["2020-01-01", "2020-01-02"] * 15,
+            ["same"] * 30,
+        ],
+    )
+    def test_other_text_is_rejected(self, values):
+        frame = pd.DataFrame({"x": np.arange(30.0), "text": values})
+        with pytest.raises(ValueError, match="'text'"):
+            as_views([frame])
+
+    def test_options_change_what_is_a_category(self):
+        frame = pd.DataFrame({"zip": [10, 20, 10], "name": list("abc")})
+        views = as_views([frame], categories=["zip", "name"])
+        assert views.feature_names[0].tolist() == ["zip=10", "zip=20", "name=a", "name=b", "name=c"]
+        with pytest.raises(ValueError, match="'sex'"):
+            as_views([self.clinic[["age", "sex"]]], max_categories=1)
+
+    def test_a_frame_without_categories_is_not_copied(self):
+        frame = pd.DataFrame(X)
+        assert np.shares_memory(as_views([frame]).arrays[0], frame.to_numpy())
+
+
+class TestColumnsOfOneFrame:
+    frame = pd.DataFrame(
+        {"age": [31.0, 45, 62], "g1": [1.0, 2, 4], "g2": [5.0, 3, 1], "note": list("abc")},
+        index=["u", "v", "w"],
+    )
+
+    def test_names_and_patterns(self):
+        views = as_views(self.frame, columns={"clinic": ["age"], "genes": "g*"})
+        assert views.names == ("clinic", "genes")
+        assert views["genes"].tolist() == [[1, 5], [2, 3], [4, 1]]
+        assert list(views.sample_ids) == ["u", "v", "w"]
+
+    def test_what_does_not_fit(self):
+        with pytest.raises(ValueError, match="the DataFrame has no column 'agee'; did you mean"):
+            as_views(self.frame, columns={"a": ["agee"]})
+        with pytest.raises(TypeError, match="expected a single DataFrame"):
+            as_views([self.frame], columns={"a": ["age"]})
+        with pytest.raises(ValueError, match="several columns 'age'"):
+            as_views(self.frame.rename(columns={"g1": "age"}), columns={"a": ["age"]})
+
+
+class TestJoin:
+    one = pd.DataFrame({"x": [1.0, 2, 3]}, index=["a", "b", "c"])
+    two = pd.DataFrame({"y": [4.0, 5, 6], "z": [0.0, 1, 0]}, index=["c", "d", "a"])
+
+    def test_outer(self):
+        views = as_views({"one": self.one, "two": self.two}, join="outer")
+        assert list(views.sample_ids) == ["a", "b", "c", "d"]
+        assert views.present.tolist() == [[True, True], [True, False], [True, True], [False, True]]
+        assert views["two"][[0, 2, 3]].tolist() == [[6, 0], [4, 0], [5, 1]]
+
+    def test_inner(self):
+        views = as_views([self.one, self.two], join="inner")
+        assert list(views.sample_ids) == ["a", "c"]
+        assert views.present is None
+        assert [array.tolist() for array in views] == [[[1], [3]], [[6, 0], [4, 0]]]
+
+    def test_equal_samples_in_another_order(self):
+        views = as_views([self.one, self.two.set_axis(["c", "b", "a"])], join="outer")
+        assert views.present is None
+        assert views.arrays[1][:, 0].tolist() == [6, 5, 4]
+
+    @pytest.mark.parametrize(
+        ("views", "join", "message"),
+        [
+            ([one, two], "left", "join='left'; expected 'inner' or 'outer'"),
+            ([one, two.set_axis(["a", "a", "b"])], "outer", "several samples are named 'a'"),
+            ([one, two.set_axis(["x", "y", "z"])], "inner", "no sample is in all views"),
+        ],
+    )
+    def test_what_cannot_be_joined(self, views, join, message):
+        with pytest.raises(ValueError, match=message):
+            as_views(views, join=join)
+
+    def test_arrays_have_no_index(self):
+        with pytest.raises(TypeError, match="view 'view1' is a ndarray without an index"):
+            as_views([self.one, X], join="inner")
+        with pytest.raises(TypeError, match="join with Views"):
+            as_views(as_views([X]), join="inner")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -31,6 +32,7 @@ def _help(text: str, *examples: str) -> str:
 _HELP = _help(
     "Cluster samples that come in several views, such as text and images.",
     "manyview demo",
+    "manyview check news.npz",
     "manyview choose-k news.npz",
     "manyview fit news.npz -k 6 --out labels.csv --model news.model",
     "manyview predict news.model more.npz --out more.csv",
@@ -46,9 +48,11 @@ _DEMO_HELP = _help(
 _FIT_HELP = _help(
     """Cluster the samples of DATA with MMC and write the cluster and confidence of each sample.
 
-DATA is a native file (.npz), a MATLAB file (.mat), a MuData file (.h5mu), a folder of .csv, .tsv \
-or .parquet files with one file per view and a common column of sample ids, or the name of a data \
-set, such as digits. Known classes in DATA are used for scoring only.
+DATA is a table (.csv, .tsv, .txt, .xlsx, .parquet, .feather, also .gz), a folder, .zip or \
+workbook of tables with one per view and a common column of sample ids, a native file (.npz), a \
+MATLAB file (.mat), a MuData file (.h5mu), or the name of a data set, such as digits. A single \
+table is cut into views by --view. Known classes in DATA are used for scoring only. The command \
+check shows what would be read.
 
 -k auto compares 2 to 20 clusters like the command choose-k and takes the recommended number.
 
@@ -59,8 +63,19 @@ labels found so far, or leaves out confidences and weights of views if the itera
     "manyview fit news.npz -k 6 --gamma 0.1 --n-init 5 --out labels.csv --force",
     "manyview fit views.mat -k 10 --normalize columns --out - | sort -t, -k2n",
     "manyview fit news.npz -k 6 --out groups.csv --explain features.csv",
+    "manyview fit patients.csv -k 5 --view clinic=age,sex,bmi --view 'genes=ENSG*'",
     "manyview fit patients -k 5 --id-column barcode --model patients.model",
     "manyview fit large.npz -k 100 --checkpoint fit.ckpt",
+)
+
+_CHECK_HELP = _help(
+    """Show what a fit would read from DATA: views, features, empty cells, scaling and warnings.
+
+Nothing is written. The exit code is 2 if a fit would reject the data. DATA and the options are as \
+in the command fit.""",
+    "manyview check patients.csv",
+    "manyview check patients.csv --view clinic=age,sex,bmi --view 'genes=ENSG*' --drop notes",
+    "manyview check study.xlsx -k 5",
 )
 
 _CHOOSE_HELP = _help(
@@ -183,15 +198,50 @@ Quiet = Annotated[bool, _option("Print warnings and errors only.", None, "--quie
 Classes = Annotated[
     str | None,
     _option(
-        "Column of known classes, for scoring, in the labels file of a folder or in a .h5mu file.",
+        "Column of known classes, for scoring, in a table, the labels file of a folder or a .h5mu "
+        "file.",
         "NAME",
     ),
 ]
 IdColumn = Annotated[
     str | None,
+    _option("Column of sample ids in tables.", "NAME", default="id, or a similar name"),
+]
+View = Annotated[
+    list[str] | None,
     _option(
-        "Column of sample ids in the files of a folder.", "NAME", default="id, or a similar name"
+        "View of a single table: its name and columns, with * for any characters. May be "
+        "repeated: --view clinic=age,sex --view genes='ENSG*'.",
+        "NAME=COLUMNS",
+        "--view",
+        default="one view",
     ),
+]
+ViewsFile = Annotated[
+    Path | None,
+    _option("JSON or YAML file of the columns of each view of a single table.", "FILE"),
+]
+Drop = Annotated[
+    list[str] | None,
+    _option("Columns of tables to leave out; may be repeated.", "COLUMNS", "--drop"),
+]
+Category = Annotated[
+    list[str] | None,
+    _option(
+        "Columns of tables that are categories, whatever they hold; may be repeated.",
+        "COLUMNS",
+        "--category",
+    ),
+]
+MaxCategories = Annotated[
+    int, _option("Most values of a column of text that is a category.", "N", least=0)
+]
+Sep = Annotated[str | None, _option("Separator of text tables.", "MARK", default="detected")]
+Decimal = Annotated[
+    str | None, _option("Decimal mark of tables, . or a comma.", "MARK", default="detected")
+]
+Encoding = Annotated[
+    str | None, _option("Encoding of text tables, such as cp1252.", "NAME", default="detected")
 ]
 Repeats = Annotated[int, _option("Number of seeds.", "N", least=1)]
 Scaled = Annotated[
@@ -208,7 +258,19 @@ TimeLimit = Annotated[float | None, _option("Stop a run that takes longer.", "SE
 MemoryLimit = Annotated[float | None, _option("Stop a run that needs more memory.", "GB")]
 TablesOnly = Annotated[bool, _option("Print tables and errors only.", None, "--quiet", "-q")]
 
+Normalize = Annotated[
+    str,
+    _option(
+        "Scaling of the views. rows: samples to unit length, for counts and pixels; columns: "
+        "features to unit variance, for measurements in different units; auto: the one of "
+        "these that shows clearer clusters; none: no scaling. clinic=columns,genes=rows sets "
+        "single views.",
+        "SCALING",
+    ),
+]
+
 _CPUS = os.cpu_count() or 1
+_MAX_CATEGORIES = 20  # manyview.views.MAX_CATEGORIES, without its import
 
 
 @app.callback()
@@ -264,6 +326,14 @@ def fit(
     force: Force = False,
     classes: Classes = None,
     id_column: IdColumn = None,
+    view: View = None,
+    views_file: ViewsFile = None,
+    drop: Drop = None,
+    category: Category = None,
+    max_categories: MaxCategories = _MAX_CATEGORIES,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     rank: Annotated[
         int | None,
         _option(
@@ -308,16 +378,7 @@ def fit(
     patience: Annotated[
         int, _option("Stop after N iterations that change few labels; 0 for never.", "N", least=0)
     ] = 3,
-    normalize: Annotated[
-        str,
-        _option(
-            "Scaling of the views. rows: samples to unit length, for counts and pixels; columns: "
-            "features to unit variance, for measurements in different units; auto: the one of "
-            "these that shows clearer clusters; none: no scaling. clinic=columns,genes=rows sets "
-            "single views.",
-            "SCALING",
-        ),
-    ] = "auto",
+    normalize: Normalize = "auto",
     seed: Annotated[int, _option("Seed of the random numbers.", "N", least=0, most=2**32 - 1)] = 0,
     n_jobs: Annotated[
         int | None,
@@ -372,8 +433,61 @@ def fit(
         saved=saved,
         force=force,
         quiet=quiet,
-        classes=classes,
-        id_column=id_column,
+        reading=_reading(
+            labels=classes,
+            id_column=id_column,
+            view=view,
+            views_file=views_file,
+            drop=drop,
+            category=category,
+            max_categories=max_categories,
+            sep=sep,
+            decimal=decimal,
+            encoding=encoding,
+        ),
+    )
+
+
+@app.command(help=_CHECK_HELP)
+def check(
+    data: Data,
+    n_clusters: Annotated[
+        int | None,
+        _option("Number of clusters of the fit.", "K", "--clusters", "-k", default="10", least=1),
+    ] = None,
+    normalize: Normalize = "auto",
+    seed: Annotated[int, _option("Seed of the fit.", "N", least=0, most=2**32 - 1)] = 0,
+    classes: Classes = None,
+    id_column: IdColumn = None,
+    view: View = None,
+    views_file: ViewsFile = None,
+    drop: Drop = None,
+    category: Category = None,
+    max_categories: MaxCategories = _MAX_CATEGORIES,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
+) -> None:
+    """Run :func:`manyview.cli.check.check_data`."""
+    from manyview.cli.check import check_data
+
+    check_data(
+        data,
+        n_clusters,
+        reading=_reading(
+            labels=classes,
+            id_column=id_column,
+            view=view,
+            views_file=views_file,
+            drop=drop,
+            category=category,
+            max_categories=max_categories,
+            sep=sep,
+            decimal=decimal,
+            encoding=encoding,
+        ),
+        normalize=_scaling(normalize),
+        random_state=seed,
     )
 
 
@@ -414,6 +528,14 @@ def choose_k(
         ),
     ] = None,
     id_column: IdColumn = None,
+    view: View = None,
+    views_file: ViewsFile = None,
+    drop: Drop = None,
+    category: Category = None,
+    max_categories: MaxCategories = _MAX_CATEGORIES,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     quiet: TablesOnly = False,
 ) -> None:
     """Run :func:`manyview.cli.choose.choose_for_file`."""
@@ -426,7 +548,17 @@ def choose_k(
         plot=plot,
         force=force,
         quiet=quiet,
-        id_column=id_column,
+        reading=_reading(
+            id_column=id_column,
+            view=view,
+            views_file=views_file,
+            drop=drop,
+            category=category,
+            max_categories=max_categories,
+            sep=sep,
+            decimal=decimal,
+            encoding=encoding,
+        ),
         n_splits=n_splits,
         max_samples=max_samples,
         random_state=seed,
@@ -444,12 +576,38 @@ def predict(
     force: Force = False,
     classes: Classes = None,
     id_column: IdColumn = None,
+    view: View = None,
+    views_file: ViewsFile = None,
+    drop: Drop = None,
+    category: Category = None,
+    max_categories: MaxCategories = _MAX_CATEGORIES,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     quiet: Quiet = False,
 ) -> None:
     """Run :func:`manyview.cli.fit.predict_file`."""
     from manyview.cli.fit import predict_file
 
-    predict_file(saved, data, out, force=force, quiet=quiet, classes=classes, id_column=id_column)
+    predict_file(
+        saved,
+        data,
+        out,
+        force=force,
+        quiet=quiet,
+        reading=_reading(
+            labels=classes,
+            id_column=id_column,
+            view=view,
+            views_file=views_file,
+            drop=drop,
+            category=category,
+            max_categories=max_categories,
+            sep=sep,
+            decimal=decimal,
+            encoding=encoding,
+        ),
+    )
 
 
 @app.command(help=_COMPARE_HELP)
@@ -495,6 +653,14 @@ def compare(
     ] = None,
     classes: Classes = None,
     id_column: IdColumn = None,
+    view: View = None,
+    views_file: ViewsFile = None,
+    drop: Drop = None,
+    category: Category = None,
+    max_categories: MaxCategories = _MAX_CATEGORIES,
+    sep: Sep = None,
+    decimal: Decimal = None,
+    encoding: Encoding = None,
     quiet: TablesOnly = False,
 ) -> None:
     """Run :func:`manyview.cli.compare.compare_files`."""
@@ -513,8 +679,18 @@ def compare(
         json=json,
         report=report,
         quiet=quiet,
-        classes=classes,
-        id_column=id_column,
+        reading=_reading(
+            labels=classes,
+            id_column=id_column,
+            view=view,
+            views_file=views_file,
+            drop=drop,
+            category=category,
+            max_categories=max_categories,
+            sep=sep,
+            decimal=decimal,
+            encoding=encoding,
+        ),
     )
 
 
@@ -563,6 +739,37 @@ def paper(
         growth_limits=growth_limits,
         quiet=quiet,
     )
+
+
+def _reading(
+    *,
+    view: list[str] | None,
+    views_file: Path | None,
+    drop: list[str] | None,
+    category: list[str] | None,
+    max_categories: int,
+    **options: Any,
+) -> dict[str, Any]:
+    """Return the options of the reader that were given."""
+    views: dict[str, list[str]] = {}
+    for text in view or ():
+        name, equals, columns = text.partition("=")
+        if not name or not equals or not _split_list([columns]):
+            raise typer.BadParameter(
+                f"{text!r}; expected NAME=COLUMN,COLUMN or NAME='PREFIX*'", param_hint="--view"
+            )
+        views.setdefault(name, []).extend(_split_list([columns]))
+    if views and views_file is not None:
+        raise typer.BadParameter("received both; expected one of them", param_hint="--views-file")
+    options |= {"views": views or views_file}
+    options |= {"drop": _split_list(drop or ()), "categories": _split_list(category or ())}
+    if max_categories != _MAX_CATEGORIES:
+        options["max_categories"] = max_categories
+    return {name: value for name, value in options.items() if value not in (None, [])}
+
+
+def _split_list(texts: Sequence[str]) -> list[str]:
+    return [name for text in texts for name in map(str.strip, text.split(",")) if name]
 
 
 def _scaling(text: str) -> str | dict[str, str | None] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,10 @@ from manyview import choose_n_clusters
 from manyview.cli.console import new_console
 from manyview.cli.outputs import (
     check_targets,
-    data_line,
     facts,
     file_facts,
     free_path,
+    print_data,
     print_parts,
     table,
 )
@@ -30,13 +31,14 @@ def choose_for_file(
     plot: Path | None,
     force: bool,
     quiet: bool,
-    id_column: str | None = None,
+    reading: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> None:
     """Compare the numbers of clusters from `first` to `last` of a file or data set.
 
-    By default `last` is 12, or a quarter of the samples if that is less. `options` are parameters
-    of :func:`manyview.choose_n_clusters`.
+    By default `last` is 12, or a quarter of the samples if that is less. `reading` holds options of
+    :func:`manyview.datasets.read_views`, `options` are parameters of
+    :func:`manyview.choose_n_clusters`.
     """
     if last is not None and first > last:
         raise ValueError(f"--from {first} is more than --to {last}")
@@ -44,9 +46,9 @@ def choose_for_file(
     if plot is not None:
         _check_format(plot)
         check_targets(sources, {"--plot": plot}, new=("--plot",), force=force)
-    dataset = find_dataset(data, id_column=id_column)
+    dataset = find_dataset(data, **(reading or {}))
     if not quiet:
-        new_console(stderr=True).print(data_line(dataset.name, dataset.views))
+        print_data(dataset)
     if last is None:
         n_samples = min(dataset.views.n_samples, options["max_samples"])
         last = max(first, min(12, n_samples // 4))

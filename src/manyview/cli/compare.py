@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_module
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -55,17 +55,17 @@ def compare_files(
     json: Path | None,
     report: Path | None,
     quiet: bool,
-    classes: str | None = None,
-    id_column: str | None = None,
+    reading: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> None:
     """Compare methods on data sets, print the tables and write the files asked for.
 
-    `options` are those of :func:`manyview.experiment.compare`.
+    `reading` holds options of :func:`manyview.datasets.read_views`, `options` are those of
+    :func:`manyview.experiment.compare`.
     """
     chosen = methods_named(methods)
     runs_path = _checked_outputs(results, json, report)
-    datasets = [find_dataset(name, classes=classes, id_column=id_column) for name in data]
+    datasets = [find_dataset(name, **(reading or {})) for name in data]
     with interrupts_explained(runs_path):
         with (
             nullcontext() if runs_path is None else ResultsFile(runs_path) as file,

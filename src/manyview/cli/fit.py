@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from manyview import MMC, read_model, write_model
 from manyview._typing import Matrix
@@ -14,12 +15,12 @@ from manyview.cli.outputs import (
     STDOUT,
     check_targets,
     confidence_facts,
-    data_line,
     facts,
     file_facts,
     free_path,
     label_facts,
     objective_span,
+    print_data,
     print_parts,
     view_table,
     write_combinations,
@@ -44,15 +45,16 @@ def fit_file(
     saved: Path | None,
     force: bool,
     quiet: bool,
-    classes: str | None = None,
-    id_column: str | None = None,
+    reading: Mapping[str, Any] | None = None,
 ) -> None:
-    """Fit a model to a file or data set, and write its labels, features and itself."""
+    """Fit a model to a file or data set, and write its labels, features and itself.
+
+    `reading` holds options of :func:`manyview.datasets.read_views`.
+    """
     _check_fit_targets(data, model, out=out, explain=explain, saved=saved, force=force)
-    dataset = find_dataset(data, classes=classes, id_column=id_column)
-    notes = new_console(stderr=True)
+    dataset = find_dataset(data, **(reading or {}))
     if not quiet:
-        notes.print(data_line(dataset.name, dataset.views))
+        print_data(dataset)
     start = perf_counter()
     model.fit(dataset.views)
     try:
@@ -87,7 +89,7 @@ def fit_file(
             raise InterruptionError(f"written so far: {done}") from None
         written[name] = place
     if not quiet:
-        notes.print()
+        new_console(stderr=True).print()
         rows = [
             *label_facts(model.labels_, model.n_clusters_, dataset.y),
             *([] if model.choice_ is None else [("stability", model.choice_.summary)]),
@@ -135,8 +137,7 @@ def predict_file(
     *,
     force: bool,
     quiet: bool,
-    classes: str | None = None,
-    id_column: str | None = None,
+    reading: Mapping[str, Any] | None = None,
 ) -> None:
     """Write the clusters, and how sure they are, that a model predicts for a file or data set."""
     sources = [("data", path) for path in sources_of(data)]
@@ -147,9 +148,10 @@ def predict_file(
     with warnings.catch_warnings():
         # identical new samples are no fault, and fit has warned of the views
         warnings.simplefilter("ignore", ViewWarning)
-        dataset = find_dataset(data, classes=classes, id_column=id_column)
+        like = dict(zip(model.view_names_, model.feature_names_in_, strict=True))
+        dataset = find_dataset(data, **(reading or {}), like=like)
     if not quiet:
-        new_console(stderr=True).print(data_line(dataset.name, dataset.views))
+        print_data(dataset)
     views = align_to(
         dataset.views,
         names=model.view_names_,

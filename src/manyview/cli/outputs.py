@@ -19,7 +19,8 @@ from rich.table import Table
 
 from manyview import MMC, Views
 from manyview._typing import Matrix
-from manyview.cli.console import print_bytes
+from manyview.cli.console import new_console, print_bytes
+from manyview.datasets import Dataset
 from manyview.exceptions import warn_user
 from manyview.metrics import score_all
 from manyview.mmc.explain import Combination
@@ -39,6 +40,7 @@ __all__ = [
     "free_path",
     "label_facts",
     "objective_span",
+    "print_data",
     "print_parts",
     "table",
     "view_table",
@@ -256,6 +258,14 @@ def data_line(name: str, views: Views) -> str:
     plural = "s" if views.n_views > 1 else ""
     names = ", ".join(views.names)
     return f"{name}: {views.n_samples} samples in {views.n_views} view{plural}: {names}"
+
+
+def print_data(dataset: Dataset) -> None:
+    """Print a line about a data set, and how its tables were read, on standard error."""
+    console = new_console(stderr=True)
+    console.print(data_line(dataset.name, dataset.views))
+    for note in dataset.notes:
+        console.print(f"  {note}")
 
 
 def objective_span(model: MMC) -> str:

@@ -64,6 +64,8 @@ class Dataset(tuple[Views, KnownClasses], Generic[KnownClasses]):
         Name of the data set.
     sample_ids : ndarray of str of shape (n_samples,), or None
         Ids of the samples in the source.
+    notes : tuple of str
+        How tables were read: what was detected, encoded and dropped.
 
     Examples
     --------
@@ -79,6 +81,7 @@ class Dataset(tuple[Views, KnownClasses], Generic[KnownClasses]):
     class_names: npt.NDArray[np.str_] | None = None
     name: str = ""
     sample_ids: npt.NDArray[np.str_] | None = None
+    notes: tuple[str, ...] = ()
 
     def __new__(
         cls,
@@ -87,6 +90,7 @@ class Dataset(tuple[Views, KnownClasses], Generic[KnownClasses]):
         class_names: npt.NDArray[np.str_] | None = None,
         name: str = "",
         sample_ids: npt.NDArray[np.str_] | None = None,
+        notes: tuple[str, ...] = (),
     ) -> Self:
         """Create the tuple of views and classes; the other attributes are set by ``__init__``."""
         return tuple.__new__(cls, (views, y))
@@ -118,6 +122,7 @@ def assemble(
     class_names: Any = None,
     name: str = "",
     sample_ids: Strings | None = None,
+    notes: Sequence[str] = (),
 ) -> Dataset:
     """Check the parts of a data set against each other and return the Dataset.
 
@@ -145,17 +150,21 @@ def assemble(
         views = replace(views, feature_names=tuple(feature_names))
     views = as_views(views, present=present)
     if sample_ids is not None:
-        if sample_ids.shape != (views.n_samples,):
-            raise ValueError(
-                f"the sample ids have shape {sample_ids.shape}; expected one for each of "
-                f"{views.n_samples} samples"
-            )
-        check_ids("the sample ids", sample_ids)
-        views = replace(views, sample_ids=sample_ids)
+        views = _with_ids(views, sample_ids)
     if labels is None:
-        return Dataset(views, name=name, sample_ids=sample_ids)
+        return Dataset(views, name=name, sample_ids=sample_ids, notes=tuple(notes))
     y, classes = encode_labels(labels, views.n_samples, class_names)
-    return Dataset(views, y, classes, name, sample_ids)
+    return Dataset(views, y, classes, name, sample_ids, tuple(notes))
+
+
+def _with_ids(views: Views, sample_ids: Strings) -> Views:
+    if sample_ids.shape != (views.n_samples,):
+        raise ValueError(
+            f"the sample ids have shape {sample_ids.shape}; expected one for each of "
+            f"{views.n_samples} samples"
+        )
+    check_ids("the sample ids", sample_ids)
+    return replace(views, sample_ids=sample_ids)
 
 
 def encode_labels(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -12,13 +12,22 @@ from typing import Any, Literal
 
 import numpy as np
 
+from manyview._typing import Strings
 from manyview.datasets.dataset import Dataset, check_ids, encode_labels
 from manyview.datasets.digits import load_digits_views
 from manyview.datasets.h5mu import read_h5mu
 from manyview.datasets.matlab import read_matlab, write_matlab
 from manyview.datasets.native import read_native, write_native
-from manyview.datasets.tables import SUFFIXES, read_folder
-from manyview.views import as_views, first_index
+from manyview.datasets.sources import SUFFIXES, WORKBOOKS, Source
+from manyview.datasets.tables import (
+    TableOptions,
+    columns_in_file,
+    read_archive,
+    read_folder,
+    read_table,
+    read_workbook,
+)
+from manyview.views import MAX_CATEGORIES, as_views, first_index
 
 __all__ = ["data_folders", "find_dataset", "read_views", "sources_of", "write_views"]
 
@@ -27,10 +36,8 @@ _READERS: dict[str, Callable[..., Dataset]] = {
     ".mat": read_matlab,
     ".h5mu": read_h5mu,
 }
-_OPTIONS: dict[Any, tuple[str, ...]] = {
-    read_h5mu: ("labels", "samples"),
-    read_folder: ("labels", "id_column", "samples"),
-}
+_TABLE_READERS = (read_archive, read_folder, read_table, read_workbook)
+_TEXT_FILES = (*SUFFIXES, ".txt", ".tab", ".dat")
 _WRITERS: dict[str, Callable[..., None]] = {".npz": write_native, ".mat": write_matlab}
 
 
@@ -40,43 +47,71 @@ def read_views(
     labels: str | None = None,
     id_column: str | None = None,
     samples: Literal["all", "common"] = "all",
+    views: Mapping[str, str | Sequence[str]] | str | os.PathLike[str] | None = None,
+    drop: Sequence[str] = (),
+    categories: Sequence[str] = (),
+    max_categories: int = MAX_CATEGORIES,
+    sep: str | None = None,
+    decimal: Literal[".", ","] | None = None,
+    encoding: str | None = None,
+    like: Mapping[str, Strings | None] | None = None,
 ) -> Dataset:
     """Read views, and the classes of their samples if the file has them.
 
     Parameters
     ----------
     path : str or path-like
-        A native file (``.npz``), a MATLAB file (``.mat``), a MuData file (``.h5mu``), or a folder
-        of CSV, TSV or Parquet files. MATLAB files of version 7.3, MuData files and folders
-        need the extra ``io``: ``pip install 'manyview[io]'``.
+        A native file (``.npz``), a MATLAB file (``.mat``), a MuData file (``.h5mu``), a table
+        (``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.feather``, also ``.gz``), a workbook
+        (``.xlsx``), or a folder or ``.zip`` of tables. MATLAB files of version 7.3, MuData files
+        and tables need the extra ``io``: ``pip install 'manyview[io]'``.
 
         In a MATLAB file the views are a cell array (``X``, ``data``, ``fea`` or ``views``), else
         numbered variables (``X1``, ``X2``, ...), else matrices with one row per sample; labels
         are ``Y``, ``gt``, ``label`` or similar. In a MuData file the modalities are the views. In
-        a folder each file is a view with a column of ids, and ``labels.csv`` (``.tsv``,
-        ``.parquet``) holds ids and labels. The guide to files describes the details.
+        a folder, an archive or a workbook each table is a view with a column of ids, and
+        ``labels.csv`` (``.tsv``, ``.parquet``) or the sheet ``labels`` holds ids and labels. The
+        guide to files describes the details.
     labels : str, optional
         Column of classes: in a MuData file a column of ``obs``, for all samples or of a modality
-        (``"cell_type"``, ``"rna:cell_type"``), in a folder a column of the file of labels. By
-        default ``cell_type``, ``label``, ``class`` or ``y``, in upper or lower case, if it exists.
+        (``"cell_type"``, ``"rna:cell_type"``), in a folder a column of the file of labels, in a
+        single table one of its columns. By default ``cell_type``, ``label``, ``class`` or ``y``,
+        in upper or lower case, if it exists.
     id_column : str, optional
-        Column of ids in the files of a folder. By default ``id``, ``sample``, ``index`` or
-        similar, or the only column that all files have.
+        Column of ids in tables. By default ``id``, ``sample``, ``index`` or similar, or the only
+        column that all tables have.
     samples : {"all", "common"}, default="all"
         Whether to keep samples with missing views, which ``views.present`` then marks, or only
         samples that have all views.
+    views : dict or path-like, optional
+        Columns of each view of a single table: names, or patterns with ``*`` and ``?``, as in
+        ``{"clinic": ["age", "sex"], "genes": "ENSG*"}``, or a JSON or YAML file that holds them.
+        By default all columns are one view.
+    drop : list of str, optional
+        Columns of tables that are left out: names or patterns.
+    categories : list of str, optional
+        Columns of tables, names or patterns, that are encoded as categories, whatever they hold.
+    max_categories : int, default=20
+        Most values of a column of text that is taken for a category. Text of more values is
+        dropped with a warning.
+    sep, decimal, encoding : str, optional
+        Separator, decimal mark and encoding of text tables. By default they are detected.
+    like : dict, optional
+        Names of the features of each view of a fitted model, so that new samples get the same
+        features: ``dict(zip(model.view_names_, model.feature_names_in_))``.
 
     Returns
     -------
     Dataset
         Views, classes numbered from 0, and the names of views, features and classes in the file.
-        Classes without names are named by their labels.
+        Classes without names are named by their labels. ``notes`` says how tables were read.
+        Empty cells are NaN, and a sample without any value in a view misses the view.
 
     Warns
     -----
     UserWarning
         If some samples have no row in a file of a folder, or no label: the latter leaves out the
-        classes.
+        classes. If columns of dates or text are dropped.
 
     Raises
     ------
@@ -113,19 +148,33 @@ def read_views(
     if not path.exists():
         raise FileNotFoundError(f"no file {path}")
     read = _reader(path)
-    options = {"labels": labels, "id_column": id_column, "samples": samples}
-    accepted = _OPTIONS.get(read, ())
-    for option, where in (("labels", "a folder or a .h5mu file"), ("id_column", "a folder")):
-        if options[option] is not None and option not in accepted:
-            raise ValueError(
-                f"{path}: received {option}={options[option]!r}, which names a column of {where}"
-            )
+    of_tables: dict[str, Any] = {
+        "id_column": id_column,
+        "views": columns_in_file(Path(views)) if isinstance(views, str | os.PathLike) else views,
+        "drop": drop,
+        "categories": categories,
+        "sep": sep,
+        "decimal": decimal,
+        "encoding": encoding,
+    }
+    _check_options(path, read, of_tables, labels)
     try:
-        dataset = read(path, **{option: options[option] for option in accepted})
+        if read in _TABLE_READERS:
+            options = TableOptions(labels=labels, samples=samples, like=like, **of_tables)
+            dataset = read(path, replace(options, max_categories=max_categories))
+        elif read is read_h5mu:
+            dataset = read(path, labels=labels, samples=samples)
+        else:
+            dataset = read(path)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{path}: {error}") from error
+    return dataset if samples == "all" else _complete(path, dataset)
+
+
+def _complete(path: Path, dataset: Dataset) -> Dataset:
+    """Return the samples that have all views."""
     present = dataset.views.present
-    if samples == "all" or present is None:
+    if present is None:
         return dataset
     rows = present.all(axis=1)
     if not rows.any():
@@ -141,16 +190,31 @@ def read_views(
 def _reader(path: Path) -> Callable[..., Dataset]:
     if path.is_dir():
         return read_folder
-    if path.suffix.lower() in SUFFIXES:
-        raise ValueError(
-            f"{path} is a single table; expected the folder that holds one table per view, or "
-            + " or ".join(_READERS)
-        )
+    if path.suffix.lower() in WORKBOOKS:
+        return read_workbook
+    if path.suffix.lower() == ".zip":
+        return read_archive
+    if Source(path).suffix in _TEXT_FILES:
+        return read_table
     if path.suffix.lower() == ".h5ad":
         raise ValueError(
             f"{path} holds one view; read it with anndata and pass the objects to the estimator"
         )
     return _READERS[_suffix(path, _READERS)]
+
+
+def _check_options(
+    path: Path, read: Callable[..., Dataset], of_tables: Mapping[str, Any], labels: str | None
+) -> None:
+    """Raise if options were received that do not apply to the file."""
+    if read in _TABLE_READERS:
+        return
+    given = {option: value for option, value in of_tables.items() if value}
+    if labels is not None and read is not read_h5mu:
+        given["labels"] = labels
+    for option, value in given.items():
+        where = "tables and .h5mu files" if option == "labels" else "tables"
+        raise ValueError(f"{path}: received {option}={value!r}, which is for {where}")
 
 
 def _suffix(path: Path, known: Iterable[str]) -> str:
@@ -233,7 +297,7 @@ def write_views(
     write(path, Dataset(checked, y, class_names, name, sample_ids), compress=compress)
 
 
-def find_dataset(name: str, *, classes: str | None = None, id_column: str | None = None) -> Dataset:
+def find_dataset(name: str, **options: Any) -> Dataset:
     """Return a data set by its path or by its name.
 
     Parameters
@@ -241,8 +305,8 @@ def find_dataset(name: str, *, classes: str | None = None, id_column: str | None
     name : str
         A path, or the name of a native file without suffix in the folder that ``MANYVIEW_DATA``
         names, ``"digits"``, or one of the news sets ``"3sources"``, ``"fox"`` and ``"cnn"``.
-    classes, id_column : str, optional
-        The `labels` and `id_column` of :func:`manyview.datasets.read_views`, for paths only.
+    **options
+        Options of :func:`manyview.datasets.read_views`, for paths only.
 
     Returns
     -------
@@ -265,10 +329,10 @@ def find_dataset(name: str, *, classes: str | None = None, id_column: str | None
     if not name:
         raise ValueError("an empty name; expected a file, a folder or the name of a data set")
     if Path(name).exists() or Path(name).suffix:
-        return read_views(name, labels=classes, id_column=id_column)
-    if classes is not None or id_column is not None:
+        return read_views(name, **options)
+    if given := [option for option, value in options.items() if value and option != "like"]:
         raise ValueError(
-            f"--classes and --id-column name columns of a file or a folder; {name!r} is a set"
+            f"the options of files ({', '.join(given)}) do not apply to {name!r}, which is a set"
         )
     if name == "digits":
         return load_digits_views()

@@ -46,11 +46,14 @@ def read_native(path: Path) -> Dataset:
             view_names = _strings(archive, "view_names")
             terms = [_strings(archive, f"terms{v}", f"image_feature_names{v}") for v in numbers]
             names = {"present": "present", "labels": "y", "class_names": "class_names"}
+            given: dict[str, Any] = {
+                name: _member(archive, key) for name, key in names.items() if key in archive
+            }
             return assemble(
                 [_view(archive, v) for v in numbers],
                 view_names=None if view_names is None else view_names.ravel().tolist(),
                 feature_names=terms,
-                **{name: _member(archive, key) for name, key in names.items() if key in archive},
+                **given,
                 name=path.stem,
                 sample_ids=_strings(archive, "sample_ids", "doc_ids"),
             )

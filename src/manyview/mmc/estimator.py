@@ -368,6 +368,25 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             warn_user(message, InterruptWarning if interrupted else ConvergenceWarning)
         return self
 
+    def _check_data(self, views: Any) -> list[str | None]:
+        """Return the scaling of each view in a fit, after all checks that precede its iterations.
+
+        ``n_clusters`` is a number.
+        """
+        self._validate_params()
+        checked = self._setup_fit(views)
+        rng = self._generator()
+        by_view = resolve_normalization(
+            self.normalize, checked, self.n_clusters, rng, self._graph_settings, self._n_threads
+        )
+        engine = self._engine(checked, by_view)
+        with engine.running():
+            squares = [of_view[1] for of_view in engine.moments]
+        message = dominance_warning(squares) if set(by_view) == {"rows"} else None
+        if message is not None:
+            warn_user(message, ViewWarning)
+        return by_view
+
     def predict(self, views: Any) -> npt.NDArray[np.intp]:
         """Return the clusters of out-of-sample views.
 

@@ -12,10 +12,11 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from manyview.exceptions import warn_user
+from manyview.views.backends import absent_view
 from manyview.views.checks import check_same_views
 from manyview.views.container import Array, Views, listed
 
-__all__ = ["align_to", "placed_rows"]
+__all__ = ["align_to", "placed_rows", "with_absent"]
 
 Names = npt.NDArray[np.str_]
 
@@ -87,7 +88,7 @@ def align_to(
     for v, (name, known) in enumerate(zip(names, feature_names, strict=True)):
         if name not in views.names:
             warn_user(f"view {name!r} is absent; it is treated as missing for every sample")
-            arrays.append(sp.csr_array((views.n_samples, n_features[v]), dtype=views.dtype))
+            arrays.append(absent_view(views.arrays[0], n_features[v], views.dtype))
             aligned_names.append(known)
             present[:, v] = False
             continue
@@ -99,13 +100,7 @@ def align_to(
         aligned_names.append(given)
         if views.present is not None:
             present[:, v] = views.present[:, at]
-    without = np.flatnonzero(~present.any(axis=1))
-    if without.size:
-        shown = without.astype(np.str_) if sample_ids is None else sample_ids[without]
-        raise ValueError(
-            f"{without.size} samples ({listed(shown, 3)}) have none of the views of the fit "
-            f"({listed(names)}); drop them"
-        )
+    check_some_view(present, names, sample_ids)
     return replace(
         views,
         arrays=tuple(arrays),
@@ -114,6 +109,49 @@ def align_to(
         present=None if present.all() else present,
         ranges=None,
     )
+
+
+def with_absent(
+    views: Views,
+    *,
+    names: Sequence[str],
+    n_features: Sequence[int],
+    feature_names: Sequence[Names | None],
+) -> Views:
+    """Return named views with those of a fit that they leave out, which no sample has.
+
+    Views that the fit does not have, or none of its views, are left as they are.
+    """
+    given = set(views.names)
+    absent = [v for v, name in enumerate(names) if name not in given]
+    if not views.named or not absent or not given < set(names):
+        return views
+    here = np.ones(views.shape, dtype=bool) if views.present is None else views.present
+    present = np.column_stack([here, np.zeros((views.n_samples, len(absent)), dtype=bool)])
+    check_some_view(present, names, None)
+    added = [absent_view(views.arrays[0], n_features[v], views.dtype) for v in absent]
+    return replace(
+        views,
+        arrays=(*views.arrays, *added),
+        names=(*views.names, *(names[v] for v in absent)),
+        feature_names=(*views.feature_names, *(feature_names[v] for v in absent)),
+        present=present,
+        ranges=None,
+        unknown=None if views.unknown is None else (*views.unknown, *(0.0 for _ in absent)),
+    )
+
+
+def check_some_view(
+    present: npt.NDArray[np.bool_], names: Sequence[str], sample_ids: Names | None
+) -> None:
+    """Raise if a sample has none of the views of a fit."""
+    without = np.flatnonzero(~present.any(axis=1))
+    if without.size:
+        shown = without.astype(np.str_) if sample_ids is None else sample_ids[without]
+        raise ValueError(
+            f"{without.size} samples ({listed(shown, 3)}) have none of the views of the fit "
+            f"({listed(names)}); drop them"
+        )
 
 
 def _feature_order(view: str, given: Names, known: Names) -> npt.NDArray[np.intp]:

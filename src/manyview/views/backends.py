@@ -17,6 +17,7 @@ import scipy.sparse as sp
 
 __all__ = [
     "Place",
+    "absent_view",
     "as_tensor_view",
     "blank_rows",
     "check_collection",
@@ -132,6 +133,21 @@ def _first_nonfinite_of_tensor(tensor: Any) -> tuple[tuple[int, int], float]:
 
 
 # Rows of samples without a view
+
+
+def absent_view(like: Any, n_features: int, dtype: np.dtype[Any]) -> Any:
+    """Return a view that no sample has, as the rows of another view of these samples."""
+    shape = (int(like.shape[0]), n_features)
+    place = place_of(like)
+    if place == "torch":
+        import torch
+
+        return torch.zeros(shape, dtype=getattr(torch, dtype.name), device=like.device)
+    if place == "dask":
+        import dask.array as da
+
+        return da.zeros(shape, chunks=(like.chunks[0], (n_features,)), dtype=dtype)
+    return sp.csr_array(shape, dtype=dtype)
 
 
 def is_within(bounds: tuple[float, float], size: float) -> bool:

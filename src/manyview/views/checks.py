@@ -97,7 +97,7 @@ def check_indexes(indexes: list[tuple[str, Any]], what: str = "views ") -> None:
                 raise ValueError(
                     f"{what}{first_name!r} and {name!r} have different indexes: row {n} is {a!r} "
                     f"in {first_name!r} and {b!r} in {name!r}; align them first, for example with "
-                    "DataFrame.reindex"
+                    f"{'join, or with ' if what else ''}DataFrame.reindex"
                 )
 
 
@@ -128,7 +128,7 @@ def check_same_views(
         raise ValueError(
             f"received {views.n_views} view(s) ({listed(views.names)}); expected the "
             f"{len(names)} of fit ({listed(names)}). Mark missing views with "
-            "as_views(..., present=...)"
+            "as_views(..., present=...), or leave them out of a dict"
         )
     if views.named and views.names != names:
         if set(views.names) != set(names):

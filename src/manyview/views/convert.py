@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -35,7 +35,16 @@ from manyview.views.checks import (
     warn_of_view,
 )
 from manyview.views.container import Array, Views, listed
-from manyview.views.frames import as_numbers, first_non_number, frame_values, is_frame, is_pandas
+from manyview.views.frames import (
+    MAX_CATEGORIES,
+    as_numbers,
+    chosen_columns,
+    encoded_frame,
+    first_non_number,
+    frame_values,
+    is_frame,
+    is_pandas,
+)
 from manyview.views.missing import (
     check_present,
     has_unknown,
@@ -51,6 +60,10 @@ def as_views(
     views: Any,
     *,
     present: npt.ArrayLike | Mapping[str, npt.ArrayLike] | None = None,
+    columns: Mapping[str, str | Sequence[str]] | None = None,
+    join: Literal["inner", "outer"] | None = None,
+    categories: Sequence[str] = (),
+    max_categories: int = MAX_CATEGORIES,
     min_samples: int = 1,
     warn: bool = True,
 ) -> Views:
@@ -58,16 +71,28 @@ def as_views(
 
     Parameters
     ----------
-    views : list, tuple or dict of array-likes, MuData, or Views
+    views : list, tuple or dict of array-likes, MuData, Views, or DataFrame
         One 2-D array, SciPy sparse array, torch tensor, Dask array, DataFrame of pandas or polars,
         or AnnData object (its ``X``) per view, with samples as rows. The keys of a dict name the
         views, the columns of a DataFrame the features. Every modality of a MuData object is a
-        view, which may be missing for some samples.
+        view, which may be missing for some samples. A single DataFrame of pandas needs `columns`.
     present : array-like of bool of shape (n_samples, n_views), or dict, optional
         True where a sample has a view. The columns of a DataFrame name the views, and so do the
         keys of a dict with one array-like of shape (n_samples,) per view. The row of a sample in a
         missing view is ignored, and may hold NaN. Views that are missing already, in Views
         or a MuData object, stay missing.
+    columns : dict, optional
+        The columns of each view of a single DataFrame: names, or patterns with ``*`` and ``?``, as
+        in ``{"clinic": ["age", "sex"], "genes": "ENSG*"}``. Other columns are left out.
+    join : {"inner", "outer"}, optional
+        How DataFrames of different samples are joined by their indexes: the samples of all of
+        them, or those of any, which then may miss views. By default, indexes have to be equal.
+    categories : sequence of str, default=()
+        Columns of DataFrames of pandas that are encoded as categories, whatever they hold.
+        Columns of the dtype ``category`` always are: each value has a feature of 0 and 1, such as
+        ``sex=f``.
+    max_categories : int, default=20
+        Most values of a column of strings that is encoded like a category.
     min_samples : int, default=1
         Smallest number of samples accepted.
     warn : bool, default=True
@@ -92,8 +117,27 @@ def as_views(
     Traceback (most recent call last):
     ...
     ValueError: view 'view1' has 2 rows, view 'view0' has 3; all views must have the same samples...
+
+    Tables of pandas are joined, and cut into views:
+
+    >>> import pandas as pd
+    >>> clinic = pd.DataFrame({"age": [31, 45], "sex": ["f", "m"]}, index=["ann", "bob"])
+    >>> genes = pd.DataFrame({"TP53": [0.1, 2.0]}, index=["bob", "cy"])
+    >>> tables = {"clinic": clinic, "genes": genes}
+    >>> views = as_views(tables, join="outer", categories=["sex"])
+    >>> list(views.sample_ids), views.present.tolist(), views.feature_names[0].tolist()
+    (['ann', 'bob', 'cy'], [[True, False], [True, True], [False, True]], ['age', 'sex=f', 'sex=m'])
+    >>> as_views(clinic, columns={"years": ["age"], "other": "*"}, categories=["sex"])
+    Views(2 samples; years: 1 x int64, other: 2 x float64)
     """
-    gathered = views if isinstance(views, Views) else unchecked_views(views)
+    if columns is not None:
+        views = _cut(views, columns)
+    if join is not None:
+        gathered = _joined(views, join, categories, max_categories)
+    elif isinstance(views, Views):
+        gathered = views
+    else:
+        gathered = unchecked_views(views, categories=categories, max_categories=max_categories)
     if present is not None:
         index = gathered.sample_ids  # the ids of a file are text, which would equal no number
         mask = present_in_order(present, gathered, index if hasattr(index, "equals") else None)
@@ -115,12 +159,74 @@ def as_views(
     return gathered
 
 
-def unchecked_views(views: Any) -> Views:
-    """Return data as Views of 2-D numeric arrays whose rows and values are not validated yet."""
+def _cut(frame: Any, columns: Mapping[str, str | Sequence[str]]) -> dict[str, Any]:
+    """Return the parts of a DataFrame that hold the columns of each view."""
+    if not is_pandas(frame):
+        raise TypeError(
+            f"received columns with {type(frame).__name__}; expected a single DataFrame of pandas"
+        )
+    names = [str(column) for column in frame.columns]
+    if len(set(names)) < len(names):
+        repeated = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the DataFrame has several columns {repeated!r}; expected distinct names")
+    places = {name: d for d, name in enumerate(names)}
+    chosen = chosen_columns(names, columns, "the DataFrame")
+    return {view: frame.iloc[:, [places[name] for name in own]] for view, own in chosen.items()}
+
+
+def _joined(views: Any, join: str, categories: Sequence[str], max_categories: int) -> Views:
+    """Return DataFrames with an index as Views of the samples of all of them, or of any."""
+    if join not in ("inner", "outer"):
+        raise ValueError(f"join={join!r}; expected 'inner' or 'outer'")
+    if isinstance(views, Views) or _modalities(views) is not None:
+        raise TypeError(
+            f"received join with {type(views).__name__}; expected a list or dict of DataFrames"
+        )
+    named, items = _named_items(views)
+    indexes = []
+    for name, item in items:
+        index = _index_of(item)
+        if index is None:
+            raise TypeError(
+                f"view {name!r} is a {type(item).__name__} without an index; join expects "
+                "DataFrames of pandas or AnnData objects"
+            )
+        indexes.append(index)
+    names, arrays, feature_names = _converted(items, None, categories, max_categories)
+    samples = indexes[0]
+    for index in indexes[1:]:
+        samples = samples.append(index)
+    samples = samples.unique()
+    placed, present = _all_rows(names, arrays, indexes, samples, "expected one row for each")
+    found = Views(tuple(placed), names, feature_names, present, named, sample_ids=samples)
+    if join == "inner" and present is not None:
+        if not present.all(axis=1).any():
+            shown = "; ".join(
+                f"{name}: {listed(i[:3], 2)}" for name, i in zip(names, indexes, strict=True)
+            )
+            raise ValueError(f"no sample is in all views ({shown}); expected common indexes")
+        found = found.take(present.all(axis=1))
+    return found
+
+
+def unchecked_views(
+    views: Any,
+    *,
+    known: Mapping[str, npt.NDArray[np.str_] | None] | None = None,
+    categories: Sequence[str] = (),
+    max_categories: int = MAX_CATEGORIES,
+) -> Views:
+    """Return data as Views of 2-D numeric arrays whose rows and values are not validated yet.
+
+    `known` holds the features of a fit by view, in its order, for categories of new samples.
+    """
+    if isinstance(views, Views):
+        return views
     modalities = _modalities(views)
     named, items = _named_items(views if modalities is None else modalities)
-    names = tuple(name for name, _ in items)
-    arrays, feature_names = zip(*(_as_array(name, item) for name, item in items), strict=True)
+    if known is not None and not named:
+        known = dict(zip([name for name, _ in items], known.values(), strict=False))
+    names, arrays, feature_names = _converted(items, known, categories, max_categories)
     holders = [_holder(array) for array in arrays]
     for name, holder in zip(names, holders, strict=True):
         if holder != holders[0]:
@@ -135,8 +241,28 @@ def unchecked_views(views: Any) -> Views:
         ids = indexes[0][1] if indexes else None
         return Views(arrays, names, feature_names, named=named, sample_ids=ids)
     ids = views.obs_names
-    placed, present = _all_rows(names, arrays, [index for _, index in indexes], ids)
+    given = [index for _, index in indexes]
+    placed, present = _all_rows(names, arrays, given, ids, "use obs_names_make_unique()")
     return Views(tuple(placed), names, feature_names, present, named, sample_ids=ids)
+
+
+def _converted(
+    items: Sequence[tuple[str, Any]],
+    known: Mapping[str, npt.NDArray[np.str_] | None] | None,
+    categories: Sequence[str],
+    max_categories: int,
+) -> tuple[tuple[str, ...], tuple[Array, ...], tuple[npt.NDArray[np.str_] | None, ...]]:
+    """Return the names of views, their arrays and the names of their features."""
+    found = []
+    for name, item in items:
+        features = (known or {}).get(name)
+        if is_pandas(item):
+            _reject_lazy(name, item)
+            own = None if features is None else features.tolist()
+            item = encoded_frame(item, known=own, categories=categories, most=max_categories)
+        found.append(_as_array(name, item))
+    arrays, feature_names = zip(*found, strict=True)
+    return tuple(name for name, _ in items), arrays, feature_names
 
 
 def first_index(views: Any) -> Any:
@@ -377,7 +503,7 @@ def _modalities(views: Any) -> Mapping[str, Any] | None:
 
 
 def _all_rows(
-    names: Sequence[str], arrays: Sequence[Any], indexes: Sequence[Any], samples: Any
+    names: Sequence[str], arrays: Sequence[Any], indexes: Sequence[Any], samples: Any, remedy: str
 ) -> tuple[list[Any], npt.NDArray[np.bool_] | None]:
     """Return views with a row for every sample, zero where a view is missing, and `present`.
 
@@ -386,9 +512,7 @@ def _all_rows(
     for index in (*indexes, samples):
         if not index.is_unique:
             repeated = index[index.duplicated()][0]
-            raise ValueError(
-                f"several samples are named {str(repeated)!r}; use obs_names_make_unique()"
-            )
+            raise ValueError(f"several samples are named {str(repeated)!r}; {remedy}")
     present = np.zeros((len(samples), len(arrays)), dtype=np.bool_)
     placed = []
     for v, (name, array, index) in enumerate(zip(names, arrays, indexes, strict=True)):
