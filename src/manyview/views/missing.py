@@ -204,7 +204,7 @@ def fill_unknown(views: Views, means: Sequence[npt.NDArray[Any]] | None = None) 
     """
     if views.unknown is None or views.known is not None:
         return views
-    arrays, masks = list(views.arrays), []
+    arrays, masks = list(views.arrays), list[Array | None]()
     for v, array in enumerate(arrays):
         masks.append(None)
         if not views.unknown[v]:
