@@ -223,26 +223,22 @@ def inner_products(rows: Rows, landmarks: Rows) -> Array:
 def products_of_known(products: Array, rows: Rows, landmarks: Rows) -> Array:
     """Return products that imply the distances between rows by the features known in both.
 
-    Their squares are scaled up to all features by the part of the variance that these have. Where
-    all entries are known, `products` are returned.
+    Squared distances are scaled up to all features by the part of the variance that these have.
+    Rows without a common feature are as far apart as the mean. Where all entries are known,
+    `products` are returned.
     """
-    if rows.known is None and landmarks.known is None:
+    if rows.known is None or landmarks.known is None or landmarks.variances is None:
         return products
-    xp = namespace(products)
-    (x, known), (other, of_landmarks) = (
-        (part.x, xp.ones_like(part.x)) if part.known is None else (part.x * part.known, part.known)
-        for part in (rows, landmarks)
-    )
-    variances = landmarks.variances
-    if variances is None:
-        variances = xp.var(landmarks.x, axis=0)
-    squares = x**2 @ of_landmarks.T + known @ (other**2).T - 2.0 * x @ other.T
-    share = (known * (variances / xp.sum(variances))) @ of_landmarks.T
-    total: Any = 2.0
-    if rows.squares is not None and landmarks.squares is not None:
-        total = rows.squares[:, None] + landmarks.squares
-    found = 0.5 * (total - squares / xp.where(share > 0, share, xp.ones_like(share)))
-    return xp.where(share > 0, found, xp.zeros_like(found))
+    xp, variances = namespace(products), landmarks.variances
+    x, other = rows.x * rows.known, landmarks.x * landmarks.known
+    squares = x**2 @ landmarks.known.T + rows.known @ (other**2).T - 2.0 * x @ other.T
+    variance = xp.sum(variances)
+    share = (rows.known * variances) @ landmarks.known.T
+    safe = xp.where(share > 0, share, xp.ones_like(share))
+    squares = variance * xp.where(share > 0, squares / safe, xp.full_like(share, 2.0))
+    if rows.squares is None or landmarks.squares is None:
+        return xp.clip(1.0 - 0.5 * squares, -1.0, None)
+    return 0.5 * (rows.squares[:, None] + landmarks.squares - squares)
 
 
 def cosines(products: Array, rows: Rows, landmarks: Rows, missing: Array | None = None) -> Array:

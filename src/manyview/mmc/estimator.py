@@ -651,9 +651,12 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         )
         return local
 
-    def _feature_means(self) -> list[Floats] | None:
-        if self._statistics is None:  # a file of an earlier version
-            return None
+    def _feature_means(self) -> list[Floats]:
+        if self._statistics is None:
+            raise ValueError(
+                "the model file is of an earlier version and has no means of the features, which "
+                "stand for unknown cells (NaN); fit again, or fill them"
+            )
         return [self._statistics.overall(v) for v in range(self.n_views_)]
 
     def _predicted(self, views: Any, what: str) -> Any:

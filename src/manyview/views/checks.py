@@ -182,11 +182,10 @@ def check_finite(
     value, where = sum(bounds), ""
     if place_of(array) != "dask":
         if not sp.issparse(array) and not np.isnan(bounds).any():  # NaN are unknown cells
-            array = (
-                array.nan_to_num(0.0, np.inf, -np.inf)
-                if place_of(array) == "torch"
-                else (np.nan_to_num(array, nan=0.0, posinf=np.inf, neginf=-np.inf))
-            )
+            if place_of(array) == "torch":
+                array = array.nan_to_num(0.0, np.inf, -np.inf)
+            else:
+                array = np.nan_to_num(array, nan=0.0, posinf=np.inf, neginf=-np.inf)
         at, value = first_nonfinite(array)
         where = f" at {position(at, features)}"
     shown = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
@@ -370,8 +369,9 @@ def _warn_of_numbers(
         if count is None and likely.size > _MOST_NUMBERED:
             return
         held = np.sort(array[np.ix_(rows[:count], likely)], axis=0)
-        distinct = (np.floor(held) == held).all(axis=0) & (held[1:] > held[:-1]).all(axis=0)
-        narrow = held[-1] - held[0].astype(np.float64) < n
+        with np.errstate(invalid="ignore"):  # of NaN in half precision
+            distinct = (np.floor(held) == held).all(axis=0) & (held[1:] > held[:-1]).all(axis=0)
+            narrow = held[-1] - held[0].astype(np.float64) < n
         likely, held = likely[distinct & narrow], held[:, distinct & narrow]
     for d, column in zip(likely, held.T, strict=True):
         shown = str(d) if features is None else repr(str(features[d]))

@@ -143,12 +143,25 @@ class Views:
         present = None if self.present is None else self.present[index]
         if present is not None and present.all():
             present = None
-        arrays, known = tuple(map(some, self.arrays)), None
+        arrays, known, unknown = tuple(map(some, self.arrays)), None, self.unknown
         if self.known is not None:
             known = tuple(None if cells is None else some(cells) for cells in self.known)
+        elif unknown is not None:
+            held = [None if present is None else present[:, v] for v in range(self.n_views)]
+            parts = tuple(
+                _unknown_part(*of_view) if part else 0.0
+                for part, *of_view in zip(unknown, arrays, held, strict=True)
+            )
+            unknown = parts if any(parts) else None
         ids = None if self.sample_ids is None else self.sample_ids[index]
         return replace(
-            self, arrays=arrays, present=present, ranges=None, sample_ids=ids, known=known
+            self,
+            arrays=arrays,
+            present=present,
+            ranges=None,
+            sample_ids=ids,
+            known=known,
+            unknown=unknown,
         )
 
     def items(self) -> Iterator[tuple[str, Array]]:
@@ -250,6 +263,13 @@ class Views:
             for (name, array), share in zip(self.items(), shares, strict=True)
         )
         return f"Views({self.n_samples} samples; {parts})"
+
+
+def _unknown_part(array: Array, here: npt.NDArray[np.bool_] | None) -> float:
+    """Return the part of unknown cells in a dense view, of which other rows than `here` are 0."""
+    rows, width = array.shape
+    count = rows if here is None else int(here.sum())
+    return float((array != array).sum()) / float(max(count * width, 1))
 
 
 def _row_index(rows: Any, n_samples: int) -> Any:

@@ -403,8 +403,9 @@ def _numeric(name: str, item: Any) -> Array:
         return item
     if item is None or isinstance(item, str | bytes):
         raise TypeError(f"view {name!r} is {item!r}; expected a 2-D array of numbers")
-    if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
-        return np.ma.filled(item.astype(np.float64), np.nan)
+    if np.ma.is_masked(item) and item.dtype.kind in "fiubO":
+        wide = np.result_type(item, np.float16)  # has NaN
+        item = item.astype(wide).filled(np.nan)
     try:
         array = np.asarray(item)
     except ValueError as error:
