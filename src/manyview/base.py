@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
@@ -118,6 +119,8 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
             check_n_clusters(self.n_clusters, checked)
         self._check_kind(checked)
         check_shared_samples(checked)
+        if getattr(self, "verbose", 0):
+            self._report_unknown(checked)
         checked = fill_unknown(checked)
         warn_of_few_distinct(2 if chosen else self.n_clusters, checked)
         warn_of_single_features(checked, getattr(self, "normalize", None))
@@ -146,6 +149,13 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
                 f"{error}. scikit-learn splits a list of views by views: to split it by samples, "
                 "pass as_views([...])"
             ) from error
+
+    def _report_unknown(self, views: Views) -> None:
+        """Print the part of unknown cells of each view that has any."""
+        parts = zip(views.names, views.unknown or (), strict=False)
+        shown = ", ".join(f"{name} {part:.1%}" for name, part in parts if part)
+        if shown and sys.stderr is not None:  # absent in some processes
+            sys.stderr.write(f"{type(self).__name__}: unknown cells: {shown}\n")
 
     def _feature_means(self) -> list[npt.NDArray[Any]] | None:
         """Return the means of the features in fit, which stand for unknown cells."""

@@ -8,7 +8,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 from sklearn.model_selection import GridSearchCV, KFold
 
-from manyview import MMC, as_views
+from manyview import MMC, MultiViewSpectral, as_views
 
 from .estimators import blobs, fitted
 
@@ -325,6 +325,13 @@ class TestUnknownCells:
         )
         assert np.isfinite(search.fit(views, self.truth).best_score_)
         assert MMC(3).__sklearn_tags__().input_tags.allow_nan
+
+    @pytest.mark.parametrize("kind", [MMC, MultiViewSpectral])
+    def test_are_reported(self, capsys, kind):
+        views = [self.views[0], self.views[1].copy()]
+        views[1][:9, 0] = np.nan
+        kind(3, random_state=0, verbose=1).fit(dict(zip("ab", views, strict=True)))
+        assert "unknown cells: b 1.7%\n" in capsys.readouterr().err
 
     def test_need_the_means_of_the_fit(self):
         model = fitted(self.views)

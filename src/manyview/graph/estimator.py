@@ -80,7 +80,8 @@ class MultiViewSpectral(MultiViewClusterer):
     Notes
     -----
     Samples may miss views (``as_views(views, present=...)``). A missing view has no influence on
-    the neighbours of its sample.
+    the neighbours of its sample. Where cells are unknown (NaN in a dense array or tensor), samples
+    are compared by the features that both have.
 
     Examples
     --------

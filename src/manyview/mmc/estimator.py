@@ -138,7 +138,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         as many as BLAS would use. The labels do not depend on it. Torch and Dask use their own
         threads.
     verbose : int, default=0
-        1 shows a progress bar with the objective.
+        1 shows a progress bar with the objective, and the part of unknown cells.
     checkpoint : path, optional
         File for checkpoints of the fit; it requires ``n_init=1``. After an interrupt or a crash the
         same call resumes from the file, with the result of an uninterrupted fit. If the fit had
@@ -293,7 +293,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Parameters
         ----------
         views : list, tuple or dict of array-likes, or Views
-            The views; see :func:`manyview.as_views`.
+            The views; see :func:`manyview.as_views`. NaN in a dense array or tensor is an unknown
+            cell: samples are compared by the features that both have, and the model uses the mean
+            of the feature.
         y : ignored
             Present for compatibility with scikit-learn.
 
@@ -394,7 +396,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ----------
         views : list, tuple or dict of array-likes, or Views
             Views with the same names and features as in fit. For a missing view of a sample
-            (``as_views(views, present=...)``) the model uses the mean of the training samples.
+            (``as_views(views, present=...)``), and for unknown cells (NaN), the model uses the mean
+            of the training samples.
 
         Returns
         -------

@@ -73,9 +73,11 @@ def as_views(
     ----------
     views : list, tuple or dict of array-likes, MuData, Views, or DataFrame
         One 2-D array, SciPy sparse array, torch tensor, Dask array, DataFrame of pandas or polars,
-        or AnnData object (its ``X``) per view, with samples as rows. The keys of a dict name the
-        views, the columns of a DataFrame the features. Every modality of a MuData object is a
-        view, which may be missing for some samples. A single DataFrame of pandas needs `columns`.
+        or AnnData object (its ``X``) per view, with samples as rows. NaN in a dense array or tensor
+        and masked entries are unknown cells; a row of them is a missing view. The keys of a dict
+        name the views, the columns of a DataFrame the features. Every modality of a MuData object
+        is a view, which may be missing for some samples. A single DataFrame of pandas needs
+        `columns`.
     present : array-like of bool of shape (n_samples, n_views), or dict, optional
         True where a sample has a view. The columns of a DataFrame name the views, and so do the
         keys of a dict with one array-like of shape (n_samples,) per view. The row of a sample in a
@@ -96,7 +98,8 @@ def as_views(
     min_samples : int, default=1
         Smallest number of samples accepted.
     warn : bool, default=True
-        Whether to warn about constant or absent views and about index columns.
+        Whether to warn about constant or absent views, index columns, and views of which more than
+        half of the cells are unknown.
 
     Returns
     -------
