@@ -43,6 +43,11 @@ class TestRecommendation:
         assert choice.n_clusters == n_clusters
         assert f"{n_clusters} clusters" in repr(choice)
 
+    def test_of_unknown_cells(self):
+        rng = np.random.default_rng(0)
+        views = [np.where(rng.random(X.shape) < 0.2, np.nan, X) for X in made(separation=6.0)]
+        assert chosen(views).n_clusters == 3
+
     @pytest.mark.parametrize("sparse", [False, True])
     def test_noise_has_no_clusters(self, sparse):
         views = noise()

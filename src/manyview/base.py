@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from numbers import Integral
@@ -21,6 +22,7 @@ from manyview.views import (
     check_n_clusters,
     check_same_views,
     check_shared_samples,
+    fill_unknown,
     first_index,
     unchecked_views,
     warn_of_few_distinct,
@@ -76,6 +78,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
     transform: Any = _NoOutOfSample()
     _name: ClassVar[str | None] = None  # if users know it by another name than its class
     _takes_missing_views = False  # samples may miss views
+    _takes_unknown_cells = False  # dense views may hold NaN
     _takes_other_places = False  # views may be torch tensors and Dask arrays
     _doc_link_module = "manyview"
     # address of the page of a class, such as "https://.../{estimator_name}.html", to which the
@@ -104,6 +107,7 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.two_d_array = False  # a list of them
         tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._takes_unknown_cells
         return tags
 
     def _setup_fit(self, views: Any) -> Views:
@@ -115,6 +119,9 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
             check_n_clusters(self.n_clusters, checked)
         self._check_kind(checked)
         check_shared_samples(checked)
+        if getattr(self, "verbose", 0):
+            self._report_unknown(checked)
+        checked = fill_unknown(checked)
         warn_of_few_distinct(2 if chosen else self.n_clusters, checked)
         warn_of_single_features(checked, getattr(self, "normalize", None))
         return checked
@@ -133,7 +140,8 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
             checked = with_absent(checked, **fitted)
         self._check_kind(checked)
         try:
-            return check_same_views(checked, **fitted)
+            same = check_same_views(checked, **fitted)
+            return fill_unknown(same, None if same.unknown is None else self._feature_means())
         except ValueError as error:
             if not isinstance(views, list) or checked.n_features == self.n_features_in_:
                 raise
@@ -142,6 +150,17 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
                 "pass as_views([...])"
             ) from error
 
+    def _report_unknown(self, views: Views) -> None:
+        """Print the part of unknown cells of each view that has any."""
+        parts = zip(views.names, views.unknown or (), strict=False)
+        shown = ", ".join(f"{name} {part:.1%}" for name, part in parts if part)
+        if shown and sys.stderr is not None:  # absent in some processes
+            sys.stderr.write(f"{type(self).__name__}: unknown cells: {shown}\n")
+
+    def _feature_means(self) -> list[npt.NDArray[Any]] | None:
+        """Return the means of the features in fit, which stand for unknown cells."""
+        return None
+
     def _check_kind(self, views: Views) -> None:
         """Raise if the method does not support such views."""
         name = self._name or type(self).__name__
@@ -149,6 +168,12 @@ class MultiViewClusterer(ClusterMixin, BaseEstimator):
             raise TypeError(
                 f"{name} supports NumPy and SciPy arrays only; received views of {views.place}, "
                 "which MMC and MultiViewSpectral support"
+            )
+        if views.unknown is not None and not self._takes_unknown_cells:
+            v = int(np.argmax(views.unknown))
+            raise ValueError(
+                f"{name} does not support unknown cells; {views.unknown[v]:.2g} of view "
+                f"{views.names[v]!r} is NaN: impute or drop them, or use MMC"
             )
         if views.present is not None and not self._takes_missing_views:
             raise ValueError(

@@ -43,7 +43,7 @@ from manyview.graph.settings import DEFAULTS, GraphSettings
 from manyview.iterate import ProgressBar
 from manyview.linalg.partition import Labels
 from manyview.linalg.threads import limited_threads
-from manyview.views import Normalize, Views, as_views, check_shared_samples
+from manyview.views import Normalize, Views, as_views, check_shared_samples, fill_unknown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -293,6 +293,7 @@ def choose_n_clusters(
     """
     checked = as_views(views, min_samples=2)
     check_shared_samples(checked)
+    checked = fill_unknown(checked)
     for name, value in (("n_splits", n_splits), ("max_samples", max_samples)):
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise ValueError(f"{name}={value!r}; expected an integer of at least 1")

@@ -55,18 +55,18 @@ def test_check_shows_the_scaling_of_the_fit(patients: Path, tmp_path: Path) -> N
         assert re.search(rf"^{name} .* {scaling} *$", text, re.M)
 
 
-def test_check_warns_and_prints_before_it_rejects(patients: Path) -> None:
+def test_check_prints_before_it_rejects(patients: Path) -> None:
     lines = patients.read_bytes().split(b"\r\n")
     lines[5] = lines[5].replace(b"004;", b"004;;", 1).rsplit(b";", 4)[0] + b";f;01.02.2020;x"
     patients.write_bytes(b"\r\n".join(lines))
-    result = run("check", patients, *PREFIXES, columns=200)
+    result = run("check", patients, *PREFIXES, "-k", 61, columns=200)
     assert result.exit_code == 2
     text = plain(result.stdout)
     assert re.search(r"^lab +4 +dense +0 \(0\.0%\) +1 \(0\.4%\)", text, re.M)
     assert "a fit would reject these data" in text
     last = result.stderr.splitlines()[-1]
-    assert re.search("error: view 'lab' holds NaN at row 4, column 'lab0'", last)
-    fitted = run("fit", patients, *PREFIXES, "-k", 3, "-o", patients.with_name("out.csv"))
+    assert re.search("error: n_clusters=61 is more than the 60 samples", last)
+    fitted = run("fit", patients, *PREFIXES, "-k", 61, "-o", patients.with_name("out.csv"))
     assert fitted.exit_code == 2
     assert fitted.stderr.splitlines()[-1] == last
     assert not patients.with_name("out.csv").exists()

@@ -115,7 +115,7 @@ def test_names_may_be_bytes(parts, read):
         ({"X1_indptr": None}, "view 1 is missing; expected either key 'X1'"),
         ({"X0": np.zeros(3)}, "view 'dense' has 1 dimension(s)"),
         ({"X0": np.eye(4, 2)}, "view 'sparse' has 3 rows, view 'dense' has 4"),
-        ({"X0": np.full((3, 2), np.nan)}, "view 'dense' holds NaN"),
+        ({"X0": np.full((3, 2), np.inf)}, "view 'dense' holds infinity"),
         ({"X0": np.array([["a", "b"]] * 3)}, "view 'dense' holds <U1; expected real numbers"),
         ({"X0": np.array([[{}, {}]] * 3)}, "key 'X0' is an array of Python objects"),
         (

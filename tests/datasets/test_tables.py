@@ -9,7 +9,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from manyview import as_views
 from manyview.datasets import read_views, write_views
 
 TEXT = "id,apple,pear\na,1,2\nb,3,4\nc,5,6.5\n"
@@ -467,12 +466,12 @@ class TestSingleTable:
         assert "1 of 16 cells are empty (6.2%)" in notes
         assert "'genes': 1 samples have no value" in notes
 
-    def test_empty_cells_are_rejected_by_a_fit_and_not_by_the_reader(self, patients):
+    def test_empty_cells_are_unknown(self, patients):
         data = read_views(patients, views={"clinic": ["age", "bmi"], "genes": "ENSG*"})
-        with pytest.raises(ValueError, match=r"view 'clinic' holds NaN at row 1, column 'bmi'"):
-            as_views(data.views)
+        assert np.isnan(data.views["clinic"][1, 1])
+        assert data.views.unknown == (1 / 8, 0.0)
         known = read_views(patients, views={"clinic": "age", "genes": "ENSG*"})
-        assert known.views.checked
+        assert known.views.unknown is None
         assert known.views.present.tolist()[2] == [True, False]
 
     def test_all_columns_are_one_view_without_dates(self, patients):

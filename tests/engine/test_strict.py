@@ -40,7 +40,13 @@ class StrictEngine(LocalEngine):
     def __init__(self, views, *, n_threads=1, scalings=None, **options):
         super().__init__(views, scalings=scalings, **options)
         self.blocks = [
-            Block(block.rows, [RowView(placed(view.x), placed(view.scale)) for view in block.views])
+            Block(
+                block.rows,
+                [
+                    RowView(placed(view.x), placed(view.scale), placed(view.known))
+                    for view in block.views
+                ],
+            )
             for block in self.blocks
         ]
         self._whole = [list(block.views) for block in self.blocks]
@@ -61,6 +67,7 @@ class StrictEngine(LocalEngine):
             RowView(
                 array[samples],
                 np.concatenate([to_numpy(block.views[v].scale) for block in self.blocks])[samples],
+                None if self._known[v] is None else self._known[v][samples],
             )
             for v, array in enumerate(self._arrays)
         ]
@@ -154,6 +161,14 @@ class TestFit:
         present[~present.any(axis=1)] = True
         views = as_views(made(), present=present)
         assert_same(strictly(views), fitted(views))
+
+    @pytest.mark.parametrize("normalize", ["rows", "columns"])
+    def test_of_unknown_cells(self, strictly, monkeypatch, normalize):
+        settings = GraphSettings(n_compared=50, compared_per_cluster=0, n_landmarks=40)
+        monkeypatch.setattr(MMC, "_graph_settings", settings)
+        rng = np.random.default_rng(0)
+        views = [np.where(rng.random(X.shape) < 0.2, np.nan, X) for X in made()]
+        assert_same(strictly(views, normalize=normalize), fitted(views, normalize=normalize))
 
 
 @pytest.mark.parametrize("indicator", ["leave-one-out", "discrete", "orthogonal"])

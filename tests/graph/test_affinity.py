@@ -14,6 +14,7 @@ from manyview.graph.affinity import (
     measure_spread,
     prepare_rows,
     product_kernel,
+    products_of_known,
     view_weights,
     winsorised,
 )
@@ -313,3 +314,54 @@ def test_words_that_few_samples_share_do_not_dominate():
     names = np.kron(np.eye(80), np.ones(3))[rng.integers(80, size=500)]
     labels = MultiViewSpectral(10, random_state=0).fit_predict([*shapes, names])
     assert adjusted_rand(y, labels) > 0.9
+
+
+class TestUnknownEntries:
+    """Rows are compared by the features that both have."""
+
+    known = np.random.default_rng(1).random((40, 6)) < 0.7
+    values = np.random.default_rng(2).standard_normal((40, 6)) * np.arange(1.0, 7.0)
+
+    def prepared(self, values, known, *, by_distance):
+        held = np.where(known, values, 0.0)
+        filled = np.where(known, values, held.sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+        columns = (np.zeros(6), np.ones(6)) if by_distance else None
+        return prepare_rows(RowView(filled, None, known), columns, np.ones(6), by_distance)
+
+    @pytest.mark.parametrize("by_distance", [False, True])
+    def test_imply_the_distance_by_these_scaled_up_by_variance(self, by_distance):
+        rows = self.prepared(self.values, self.known, by_distance=by_distance)
+        found = products_of_known(inner_products(rows, rows), rows, rows)
+        held = np.where(self.known, rows.x, np.nan)
+        variances = np.nanvar(held, axis=0)
+        both = self.known[:, None] & self.known
+        squares = np.where(both, (rows.x[:, None] - rows.x) ** 2, 0.0).sum(axis=2)
+        share = (both @ variances) / variances.sum()
+        squares = np.where(
+            share > 0, squares / np.where(share > 0, share, 1.0), 2 * variances.sum()
+        )
+        lengths = rows.squares if by_distance else np.ones(40)
+        expected = 0.5 * (lengths[:, None] + lengths - squares)
+        expected = expected if by_distance else np.maximum(expected, -1.0)
+        np.testing.assert_allclose(found, expected, atol=1e-9)
+
+    def test_are_not_needed_where_all_is_known(self):
+        rows = self.prepared(self.values, np.ones_like(self.known), by_distance=False)
+        products = inner_products(rows, rows)
+        np.testing.assert_allclose(products_of_known(products.copy(), rows, rows), products)
+        plain = prepare_rows(RowView(self.values, None), None, np.ones(6))
+        assert products_of_known(products, plain, plain) is products
+
+    def test_of_cosines_stay_in_their_range_however_few_are_known(self):
+        known = np.random.default_rng(3).random((40, 6)) < 0.2
+        rows = self.prepared(self.values, known, by_distance=False)
+        found = products_of_known(inner_products(rows, rows), rows, rows)
+        assert found.min() == -1.0
+        assert found.max() <= 1.0 + 1e-12
+
+    @pytest.mark.parametrize("by_distance", [False, True])
+    def test_of_constant_features_are_those_of_equal_rows(self, by_distance):
+        values = np.tile(np.arange(1.0, 7.0), (40, 1))
+        rows = self.prepared(values, self.known, by_distance=by_distance)
+        found = products_of_known(inner_products(rows, rows), rows, rows)
+        np.testing.assert_allclose(found, inner_products(rows, rows))

@@ -22,6 +22,7 @@ from manyview.datasets import make_views
 from manyview.exceptions import InterruptWarning
 from manyview.mmc import solver
 from manyview.mmc.checkpoint import previous_of, writable
+from manyview.views import fill_unknown
 from tests.engine.places import PLACES, fetched
 
 INDICATORS = [("leave-one-out", False), ("discrete", False), ("orthogonal", True)]
@@ -214,6 +215,18 @@ class TestEveryEngine:
         expected = fitted(as_views(here, present=present))
         found = fitted(views, checkpoint=path)
         np.testing.assert_array_equal(fetched(found.labels_), expected.labels_)
+
+    def test_unknown_cells_are_other_data_than_their_means(self, path, place):
+        if place == "dask":
+            pytest.skip("Dask arrays have no unknown cells")
+        here = made()
+        here[0][::3, 2] = np.nan
+        whole = fitted([PLACES[place](X) for X in here])
+        fitted([PLACES[place](X) for X in here], checkpoint=path, max_iter=3)
+        assert_same_path(fitted([PLACES[place](X) for X in here], checkpoint=path), whole)
+        here[0] = fill_unknown(as_views(here)).arrays[0]
+        with pytest.raises(ValueError, match="view0"):
+            fitted([PLACES[place](X) for X in here], checkpoint=path)
 
     def test_rejects_other_data(self, path, place):
         here = made()

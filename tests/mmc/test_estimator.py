@@ -203,9 +203,9 @@ class TestInitialisation:
         assert "identical" in messages[-1]
         assert not any("gamma" in message for message in messages)
 
-    def test_values_that_became_nan_after_the_check_are_rejected(self):
+    def test_values_that_became_infinite_after_the_check_are_rejected(self):
         views = as_views([array.copy() for array in blobs()[0]])
-        views.arrays[0][3, 1] = np.nan
+        views.arrays[0][3, 1] = np.inf
         with pytest.raises(ValueError, match="view0"):
             MMC(3).fit(views)
 

@@ -6,8 +6,9 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
+from sklearn.model_selection import GridSearchCV, KFold
 
-from manyview import MMC
+from manyview import MMC, MultiViewSpectral, as_views
 
 from .estimators import blobs, fitted
 
@@ -226,5 +227,115 @@ class TestErrors:
         model = fitted(self.views)
         labels = model.labels_
         with pytest.raises(ValueError, match="view0"):
-            model.fit([np.full((4, 2), np.nan)])
+            model.fit([np.full((4, 2), np.inf)])
         assert model.labels_ is labels
+
+
+def holed(views, rate, seed=0):
+    """Return views of which some cells, at random, are unknown."""
+    rng = np.random.default_rng(seed)
+    return [np.where(rng.random(X.shape) < rate, np.nan, X) for X in views]
+
+
+class TestUnknownCells:
+    views, truth = blobs()
+
+    @pytest.mark.parametrize("rate", [0.2, 0.4])
+    def test_groups_on_a_line_are_found_where_means_would_blur_them(self, rate):
+        scores = []
+        for seed in range(3):
+            rng = np.random.default_rng(seed)
+            truth = rng.integers(3, size=300)
+            units = 10.0 ** rng.integers(-3, 4, 2)
+            views = holed(
+                [(6 * truth[:, None] + rng.standard_normal((300, 2))) * units for _ in range(2)],
+                rate,
+                seed + 10,
+            )
+            without = [np.where(np.isnan(X), np.nanmean(X, axis=0), X) for X in views]
+            present = np.array([~np.isnan(X).all(axis=1) for X in views]).any(axis=0)
+            scores.append(
+                [
+                    adjusted_rand_score(truth[present], fitted(given).labels_)
+                    for given in ([X[present] for X in views], [X[present] for X in without])
+                ]
+            )
+        ours, theirs = np.mean(scores, axis=0)
+        assert ours > 0.97
+        assert ours > theirs + 0.02
+
+    @pytest.mark.parametrize("normalize", ["rows", "columns", None, "auto"])
+    @pytest.mark.filterwarnings("error::RuntimeWarning")
+    @pytest.mark.filterwarnings("ignore:view .* is constant:UserWarning")
+    @pytest.mark.filterwarnings("ignore:.* are unknown:UserWarning")
+    @pytest.mark.parametrize("case", ["constant", "no feature", "single", "few"])
+    def test_results_are_finite(self, case, normalize):
+        views = [X.copy() for X in self.views]
+        views[1][::3, 0] = np.nan
+        if case == "constant":
+            views[1] = np.where(np.isnan(views[1]), np.nan, np.arange(6.0))
+        elif case == "no feature":
+            views[1][:, 2] = np.nan
+        elif case == "single":
+            views[1] = views[1][:, :1]
+        else:
+            views[0] = holed(views[:1], 0.8)[0]
+        model = fitted(views, normalize=normalize, max_iter=5)
+        for found in (
+            model.objective_,
+            model.transform(views),
+            model.predict_proba(views),
+            model.membership_,
+            model.outlier_score_,
+            np.asarray(model.view_weights_),
+        ):
+            assert np.isfinite(found).all()
+        assert all(np.isfinite(factor).all() for factor in model.view_factors_)
+
+    @pytest.mark.parametrize(("seen", "new"), [(0.0, 0.2), (0.2, 0.0), (0.2, 0.2)])
+    def test_of_the_fit_or_of_new_samples(self, seen, new):
+        model = fitted(holed(self.views, seen))
+        views = holed(self.views, new, seed=1)
+        labels = model.predict(views)
+        assert adjusted_rand_score(self.truth, labels) > 0.95
+        one_by_one = [model.predict([X[[n]] for X in views])[0] for n in range(5)]
+        np.testing.assert_array_equal(one_by_one, labels[:5])
+
+    def test_do_not_enter_means_of_features(self):
+        views = [X + 5.0 for X in holed(self.views, 0.3)]
+        model = fitted(views)
+        assert len(model.profile()) > 0
+        for entry in [*model.profile(), *model.explain(1)]:
+            for (v, i), difference in zip(entry.places, entry.differences, strict=True):
+                inside = model.labels_ == entry.cluster
+                assert difference.mean == pytest.approx(np.nanmean(views[v][inside, i]))
+                assert difference.others == pytest.approx(np.nanmean(views[v][~inside, i]))
+                assert difference.overall == pytest.approx(np.nanmean(views[v][:, i]))
+
+    def test_scikit_learn_splits_samples_with_them(self):
+        views = as_views(holed(self.views, 0.2))
+        search = GridSearchCV(
+            MMC(3, random_state=0),
+            {"rank": [10, 20]},
+            cv=KFold(3),
+            scoring=lambda model, held, _: adjusted_rand_score(
+                held.arrays[0][:, 0] > 0, model.predict(held)
+            ),
+            error_score="raise",
+        )
+        assert np.isfinite(search.fit(views, self.truth).best_score_)
+        assert MMC(3).__sklearn_tags__().input_tags.allow_nan
+
+    @pytest.mark.parametrize("kind", [MMC, MultiViewSpectral])
+    def test_are_reported(self, capsys, kind):
+        views = [self.views[0], self.views[1].copy()]
+        views[1][:9, 0] = np.nan
+        kind(3, random_state=0, verbose=1).fit(dict(zip("ab", views, strict=True)))
+        assert "unknown cells: b 1.7%\n" in capsys.readouterr().err
+
+    def test_need_the_means_of_the_fit(self):
+        model = fitted(self.views)
+        model._statistics = None  # as in model files of earlier versions
+        with pytest.raises(ValueError, match="unknown cells"):
+            model.predict(holed(self.views, 0.2))
+        np.testing.assert_array_equal(model.predict(self.views), model.labels_)

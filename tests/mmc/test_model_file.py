@@ -343,3 +343,13 @@ class TestDamage:
         self.write(path, parts)
         with pytest.raises(ValueError, match=rf"some\.model.*{expected}"):
             read_model(path)
+
+
+def test_unknown_cells(path):
+    rng = np.random.default_rng(0)
+    views = [
+        np.where(rng.random(X.shape) < 0.2, np.nan, X)
+        for X in make_views(90, 3, (8, 6), random_state=0).views
+    ]
+    model = MMC(n_clusters=3, random_state=0).fit(views)
+    assert_the_same(again(model, path), model, views)

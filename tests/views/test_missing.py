@@ -5,7 +5,8 @@ import scipy.sparse as sp
 
 from manyview import MMC, as_views
 from manyview.datasets import make_views
-from manyview.views import Views, check_shared_samples
+from manyview.exceptions import ViewWarning
+from manyview.views import Views, check_shared_samples, fill_unknown
 
 NAMES = ("a", "b", "c", "d")
 X = np.random.default_rng(0).random((12, 3))
@@ -152,3 +153,97 @@ def test_a_fit_needs_samples_in_common_and_predict_does_not(place):
     with pytest.raises(ValueError, match=r"\('view0'\), \('view1'\)"):
         model.fit(views)
     assert model.fit(whole).predict(views).shape == (60,)
+
+
+def holed(*cells, rows=()):
+    """Return `X` without some cells and rows."""
+    array = X.copy()
+    for cell in cells:
+        array[cell] = np.nan
+    array[list(rows)] = np.nan
+    return array
+
+
+def torch_or_numpy(place, arrays):
+    if place == "numpy":
+        return arrays
+    return list(map(pytest.importorskip("torch").from_numpy, arrays))
+
+
+@pytest.mark.parametrize("place", ["numpy", "torch"])
+class TestUnknownCells:
+    def test_the_share_is_that_of_samples_that_have_the_view(self, place):
+        arrays = torch_or_numpy(place, [holed((0, 1), (1, 1), (2, 0), rows=[3]), X])
+        views = as_views(arrays, present=[[n != 2, True] for n in range(12)])
+        assert views.unknown == (2 / 30, 0.0)
+        assert "(7% unknown), view1: 3 x" in repr(views)
+        assert np.flatnonzero(~views.present[:, 0]).tolist() == [2, 3]
+        again = as_views(views)
+        assert again.unknown == views.unknown
+        np.testing.assert_array_equal(again.present, views.present)
+
+    def test_means_of_known_cells_stand_for_the_others_in_a_fit(self, place):
+        array = holed((0, 1), (1, 1), (4, 0), rows=[3])
+        array[:, 2] = np.nan
+        present = np.arange(12) != 5
+        views = as_views(torch_or_numpy(place, [array, X]), present=np.c_[present, np.ones(12)])
+        filled = fill_unknown(views)
+        there = np.where(present[:, None], array, np.nan)
+        means = [np.nanmean(there[:, 0]), np.nanmean(there[:, 1]), 0.0]
+        expected = np.where(np.isnan(array), means, array)
+        rows = filled.present[:, 0]
+        np.testing.assert_allclose(np.asarray(filled.arrays[0])[rows], expected[rows])
+        np.testing.assert_array_equal(np.asarray(filled.known[0])[rows], ~np.isnan(array[rows]))
+        assert filled.known[1] is None
+        assert np.isnan(np.asarray(views.arrays[0])[0, 1])
+        some = filled.take([0, 4])
+        np.testing.assert_array_equal(np.asarray(some.known[0]), ~np.isnan(array[[0, 4]]))
+        assert fill_unknown(some) is some
+
+    def test_samples_are_taken_with_their_unknown_cells(self, place):
+        views = as_views(torch_or_numpy(place, [holed((0, 1), (7, 2)), X]))
+        assert as_views(views[:3]).unknown == (1 / 9, 0.0)
+        assert views[1:4].unknown is None
+        absent = as_views(views, present=[[n != 0, True] for n in range(12)])
+        assert absent[:8].unknown == (1 / 21, 0.0)
+
+    def test_views_with_few_known_cells_raise_a_warning(self, place):
+        array = X.copy()
+        array[:, :2] = np.nan
+        arrays = torch_or_numpy(place, [X, array])
+        with pytest.warns(ViewWarning, match="67% of the cells of view 'view1' are unknown"):
+            as_views(arrays)
+
+    def test_infinity_is_located_beside_unknown_cells(self, place):
+        array = holed((0, 1), (1, 1))
+        array[4, 2] = -np.inf
+        with pytest.raises(ValueError, match="view 'view0' holds -infinity at row 4, column 2"):
+            as_views(torch_or_numpy(place, [array]))
+
+
+@pytest.mark.parametrize(
+    ("entries", "dtype"),
+    [
+        (X.astype(np.float32), np.float32),
+        ((10 * X).astype(np.uint8), np.float16),
+        ((1e6 * X).astype(int), np.float64),
+        (X > 0.5, np.float16),
+        (X.astype(object), np.float64),
+    ],
+)
+def test_masked_entries_are_unknown(entries, dtype):
+    mask = np.zeros((12, 3), dtype=bool)
+    mask[2, 1] = mask[5] = True
+    views = as_views([np.ma.masked_array(entries, mask), X])
+    array = views.arrays[0]
+    assert array.dtype == dtype
+    assert np.isnan(array[2, 1])
+    assert np.count_nonzero(np.isnan(array)) == 1
+    assert np.flatnonzero(~views.present[:, 0]).tolist() == [5]
+
+
+@pytest.mark.parametrize("entries", [1j * X, X.astype(str)])
+def test_masked_entries_that_are_no_numbers_are_rejected(entries):
+    masked = np.ma.masked_array(entries, mask=X > 0.5)
+    with pytest.raises(ValueError, match=r"view 'view0' holds .*expected real numbers"):
+        as_views([masked])

@@ -123,11 +123,8 @@ def assemble(
     name: str = "",
     sample_ids: Strings | None = None,
     notes: Sequence[str] = (),
-    check_values: bool = True,
 ) -> Dataset:
     """Check the parts of a data set against each other and return the Dataset.
-
-    Without `check_values`, the estimator decides whether it accepts views with NaN.
 
     Examples
     --------
@@ -151,7 +148,7 @@ def assemble(
                     f"{features.shape}; expected one name per feature"
                 )
         views = replace(views, feature_names=tuple(feature_names))
-    views = as_views(views, present=present) if check_values else replace(views, present=present)
+    views = as_views(views, present=present)
     if sample_ids is not None:
         views = _with_ids(views, sample_ids)
     if labels is None:

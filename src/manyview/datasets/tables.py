@@ -346,7 +346,6 @@ def _assembled(parts: dict[str, Any], name: str, notes: list[str]) -> Dataset:
     present = parts.pop("present", None)
     if present is None:
         present = np.ones((len(arrays[0]), len(arrays)), dtype=bool)
-    has_nan = False
     for v, array in enumerate(arrays):
         if array.dtype.kind != "f":
             continue
@@ -367,7 +366,6 @@ def _assembled(parts: dict[str, Any], name: str, notes: list[str]) -> Dataset:
                 f"view {parts['view_names'][v]!r}: {unknown} of {cells} cells are empty "
                 f"({unknown / cells:.1%})"
             )
-        has_nan = has_nan or unknown > 0
     without = np.flatnonzero(~present.any(axis=1))
     if without.size:
         ids = parts.get("sample_ids")
@@ -377,7 +375,7 @@ def _assembled(parts: dict[str, Any], name: str, notes: list[str]) -> Dataset:
             f"{'rows' if ids is None else 'ids'} {first_few(shown)}); remove their rows"
         )
     parts["present"] = None if present.all() else present
-    return assemble(**parts, name=name, notes=notes, check_values=not has_nan)
+    return assemble(**parts, name=name, notes=notes)
 
 
 def _classes(labels: list[str] | None) -> list[Any] | None:

@@ -207,11 +207,10 @@ class Engine(ABC):
 
     def standardising(self, v: int) -> Scaling:
         """Return the scaling that gives the columns of view `v` mean 0 and variance 1."""
-        total, weight = self.sum(_column_sums, v)
-        weight = max(float(weight), 1.0)
-        centre = to_numpy(total) / weight
+        total, weight, known = self.sum(_column_sums, v)
+        centre = to_numpy(total) / max(float(weight), 1.0)
         (squares,) = self.sum(_column_deviations, v, centre)
-        deviation = np.sqrt(to_numpy(squares) / weight)
+        deviation = np.sqrt(to_numpy(squares) / np.maximum(to_numpy(known), 1.0))
         # constant up to rounding, or too small for its square to be represented
         tiny = float(np.finfo(self.dtype).tiny)
         constant = (deviation <= ROUNDING_OF_MEAN * np.abs(centre)) | (deviation**2 < tiny)
@@ -247,12 +246,14 @@ def column_squares(view: RowView) -> Sums:
 
 
 def _column_sums(block: Block, v: int) -> Sums:
+    """Return the sums of the columns, that of the weights, and that of known entries' weights."""
     view = block.views[v]
     weights = _weights(view)
     total = namespace(weights).sum(weights)
     if is_sparse(view.x):
-        return column_sums(view.x, times(view.x, weights, None).data), total
-    return as_dtype(view.x, np.float64).T @ weights, total
+        return column_sums(view.x, times(view.x, weights, None).data), total, total
+    known = total if view.known is None else as_dtype(view.known, np.float64).T @ weights
+    return as_dtype(view.x, np.float64).T @ weights, total, known
 
 
 def _column_deviations(block: Block, v: int, centre: Array) -> Sums:

@@ -7,7 +7,7 @@ A view is never copied to scale it or to append a bias. It offers two products, 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, TypeAlias
 
 import array_api_compat
@@ -67,10 +67,13 @@ class RowView:
         The raw rows.
     scale : array of shape (rows,), or None
         Factor of each row; 0 where the sample's view is missing. None means 1 everywhere.
+    known : array of bool of shape (rows, features), or None
+        Which entries are known; in the place of the others are means. None for all.
     """
 
     x: Array
     scale: Array | None
+    known: Array | None = None
 
     # Rows of a narrower type are converted some at a time, so that they stay in the cache.
     widened_bytes: ClassVar[int] = 2 << 20
@@ -117,8 +120,9 @@ class RowView:
         """Return a copy of these rows with the features `active` only."""
         if sp.issparse(self.x):
             return RowView(self.x[:, active], self.scale)
-        xp = namespace(self.x)
-        return RowView(xp.take(self.x, placed_like(active, self.x), axis=1), self.scale)
+        xp, columns = namespace(self.x), placed_like(active, self.x)
+        known = None if self.known is None else xp.take(self.known, columns, axis=1)
+        return RowView(xp.take(self.x, columns, axis=1), self.scale, known)
 
     def take(self, rows: Array) -> RowView:
         """Return a copy of some of these rows, by position."""
@@ -127,7 +131,17 @@ class RowView:
             return RowView(self.x[rows], scale)
         if is_sparse(self.x):
             return RowView(self.x.take(rows), scale)
-        return RowView(namespace(self.x).take(self.x, rows, axis=0), scale)
+        xp, known = namespace(self.x), self.known
+        known = None if known is None else xp.take(known, rows, axis=0)
+        return RowView(xp.take(self.x, rows, axis=0), scale, known)
+
+    def part(self, rows: slice) -> RowView:
+        """Return consecutive rows, without a copy of dense ones."""
+        scale, known = (
+            None if part is None else part[rows, ...] for part in (self.scale, self.known)
+        )
+        x = self.x[rows] if is_sparse(self.x) else self.x[rows, ...]
+        return replace(self, x=x, scale=scale, known=known)
 
     def in_precision(self, dtype: Any) -> RowView:
         """Return these rows in `dtype`, as a copy if they have another type."""
@@ -137,8 +151,8 @@ class RowView:
         if sp.issparse(x):
             return RowView(x.astype(dtype), self.scale)
         if isinstance(x, np.ndarray):
-            return RowView(widen(x, np.empty_like(x, dtype=dtype)), self.scale)
-        return RowView(namespace(x).astype(x, dtype, copy=False), self.scale)
+            return replace(self, x=widen(x, np.empty_like(x, dtype=dtype)))
+        return replace(self, x=namespace(x).astype(x, dtype, copy=False))
 
     def parts(self, dtype: Any) -> Iterator[tuple[slice, RowView]]:
         """Yield these rows in `dtype`, with their positions.

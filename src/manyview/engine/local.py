@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import pairwise
 from math import ceil
 from typing import Any, ClassVar, TypeVar
@@ -73,8 +74,15 @@ class LocalEngine(Engine):
         self.n_samples = views.n_samples
         self._n_threads = n_threads
         self._arrays = list(views.arrays)
+        self._known = views.known or (None,) * views.n_views
         self.blocks = [
-            Block(rows, [RowView(rows_of(array, rows), None) for array in self._arrays])
+            Block(
+                rows,
+                [
+                    RowView(rows_of(array, rows), None, None if known is None else known[rows])
+                    for array, known in zip(self._arrays, self._known, strict=True)
+                ],
+            )
             for rows in self._row_slices()
         ]
 
@@ -83,7 +91,7 @@ class LocalEngine(Engine):
             for v, view in enumerate(block.views):
                 present = None if views.present is None else views.present[block.rows, v]
                 scale = row_scale(view.x, by_view[v], present, self.dtype)
-                rows.append(RowView(view.x, scale))
+                rows.append(replace(view, scale=scale))
             return rows
 
         with self.running():
@@ -195,7 +203,10 @@ class LocalEngine(Engine):
         for v, array in enumerate(self._arrays):
             scales = [s for s in (block.views[v].scale for block in self.blocks) if s is not None]
             scale = np.concatenate(scales)[samples] if scales else None
-            taken.append(RowView(array if whole else array[samples], scale))
+            known = self._known[v]
+            if not whole:
+                array, known = array[samples], None if known is None else known[samples]
+            taken.append(RowView(array, scale, known))
         return taken
 
     def take_state(self, name: str, samples: npt.NDArray[np.intp]) -> npt.NDArray[Any]:

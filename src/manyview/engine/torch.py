@@ -93,14 +93,16 @@ class TorchEngine(LocalEngine):
             SparseRows.of(array, wanted) if array.layout == torch.sparse_csr else array
             for array in views.arrays
         ]
+        self._known = views.known or (None,) * views.n_views
         by_view = normalize_by_view(normalize, views)
         self.blocks, self._whole = [], []
         for rows in self._row_slices():
             scaled: list[RowView] = []
             for v, array in enumerate(self._arrays):
                 present = None if views.present is None else views.present[rows, v]
-                x = array[rows]
-                scaled.append(TensorRows(x, self._row_scale(x, by_view[v], present)))
+                x, known = array[rows], self._known[v]
+                scale = self._row_scale(x, by_view[v], present)
+                scaled.append(TensorRows(x, scale, None if known is None else known[rows]))
             self._whole.append(scaled)
             self.blocks.append(Block(rows, list(scaled)))
         scalings = scalings or self._found_scalings(views.n_features, by_view)
@@ -175,7 +177,8 @@ class TorchEngine(LocalEngine):
                 x = to_numpy(x.to(torch.float32) if x.dtype == torch.bfloat16 else x)
             scales = [block.views[v].scale for block in self.blocks]
             scale = None if scales[0] is None else self._taken(scales, samples)
-            taken.append(RowView(x, scale))
+            known = self._known[v]
+            taken.append(RowView(x, scale, None if known is None else to_numpy(known[index])))
         return taken
 
     def take_state(self, name: str, samples: npt.NDArray[np.intp]) -> npt.NDArray[Any]:
@@ -234,10 +237,7 @@ def _pieces(block: Block, step: int) -> Iterator[Block]:
     size = block.rows.stop - block.rows.start
     for begin in range(0, size, step):
         rows = slice(begin, min(begin + step, size))
-        views: list[RowView] = [
-            TensorRows(view.x[rows], None if view.scale is None else view.scale[rows])
-            for view in block.views
-        ]
+        views: list[RowView] = [view.part(rows) for view in block.views]
         whole = slice(block.rows.start + rows.start, block.rows.start + rows.stop)
         labels = block.state.get(State.LABELS)
         yield Block(whole, views, {} if labels is None else {State.LABELS: labels[rows]})
@@ -277,7 +277,8 @@ class TensorRows(RowView):
         columns = torch.from_numpy(active).to(self.x.device)
         if isinstance(self.x, SparseRows):
             return TensorRows(self.x.take_columns(columns), self.scale)
-        return TensorRows(self.x.index_select(1, columns), self.scale)
+        known = None if self.known is None else self.known.index_select(1, columns)
+        return TensorRows(self.x.index_select(1, columns), self.scale, known)
 
     def in_precision(self, dtype: Any) -> TensorRows:
         """Return these rows in `dtype`, as a copy if they have another type."""
@@ -285,7 +286,7 @@ class TensorRows(RowView):
         if x.dtype == dtype and (scale is None or scale.dtype == dtype):
             return self
         x = x.astype(dtype) if isinstance(x, SparseRows) else x.to(dtype)
-        return TensorRows(x, None if scale is None else scale.to(dtype))
+        return TensorRows(x, None if scale is None else scale.to(dtype), self.known)
 
 
 def row_norms(x: Array, piece_bytes: int) -> Array:

@@ -15,6 +15,7 @@ rows. Two corrections keep a single view from dominating the product:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import reduce
 from operator import add
 from typing import Any, NamedTuple
@@ -47,6 +48,7 @@ __all__ = [
     "measure_spread",
     "prepare_rows",
     "product_kernel",
+    "products_of_known",
     "view_weights",
     "winsorised",
 ]
@@ -107,6 +109,9 @@ class Rows(NamedTuple):
     ``x s' - s s' / 2`` with the shift s: the product of two rows z is that of their x less both
     overlaps. ``inverse_length`` is 1 / |z|. Dense rows have unit length, and None for the rest.
     Rows that are compared by distance keep their length, whose squares are ``squares``.
+
+    Where entries are unknown, ``known`` is 1 for the others and 0 for these, and ``variances`` are
+    those of the features.
     """
 
     x: Any
@@ -114,6 +119,20 @@ class Rows(NamedTuple):
     overlap: Array | None = None
     inverse_length: Array | None = None
     squares: Array | None = None
+    known: Array | None = None
+    variances: Array | None = None
+
+    def take(self, rows: Any) -> Rows:
+        """Return some of the rows, by a slice or by position."""
+        if is_sparse(self.x):
+            x = self.x[rows]
+        else:
+            x = self.x[rows, ...] if isinstance(rows, slice) else _taken(self.x, rows)
+        of_rows = (self.overlap, self.inverse_length, self.squares, self.known)
+        parts = [None if part is None else part[rows, ...] for part in of_rows]
+        return self._replace(
+            x=x, overlap=parts[0], inverse_length=parts[1], squares=parts[2], known=parts[3]
+        )
 
 
 def prepare_rows(
@@ -144,9 +163,22 @@ def prepare_rows(
     if by_distance:
         if view.missing is not None:  # such rows may hold anything
             x = xp.where(view.missing[:, None], xp.zeros_like(x), x)
-        return Rows(x, squares=xp.sum(x * x, axis=1))
-    x *= _inverse_lengths(xp.sum(x * x, axis=1), view.scale)[:, None]
-    return Rows(x)
+        rows = Rows(x, squares=xp.sum(x * x, axis=1))
+    else:
+        x *= _inverse_lengths(xp.sum(x * x, axis=1), view.scale)[:, None]
+        rows = Rows(x)
+    return rows if view.known is None else _partly_known(rows, view)
+
+
+def _partly_known(rows: Rows, view: RowView) -> Rows:
+    """Return rows with what else is needed to compare them by known features."""
+    xp, known = namespace(rows.x), as_dtype_of(view.known, rows.x)
+    if view.missing is not None:
+        known = xp.where(view.missing[:, None], xp.zeros_like(known), known)
+    counts = xp.clip(xp.sum(known, axis=0), 1.0, None)
+    means = xp.sum(rows.x * known, axis=0) / counts
+    variances = xp.sum(known * (rows.x - means) ** 2, axis=0) / counts
+    return rows._replace(known=known, variances=variances)
 
 
 def _prepare_sparse(view: RowView, columns: tuple[Array, Array] | None, widths: Array) -> Rows:
@@ -161,6 +193,10 @@ def _prepare_sparse(view: RowView, columns: tuple[Array, Array] | None, widths: 
         overlap = x @ shift - 0.5 * (shift @ shift)
         squares = namespace(squares).clip(squares - 2.0 * overlap, 0.0, None)
     return Rows(x, shift, overlap, _inverse_lengths(squares, view.scale))
+
+
+def _taken(x: Array, rows: Array) -> Array:
+    return namespace(x).take(x, rows, axis=0)
 
 
 def _inverse_lengths(squares: Array, scale: Array | None) -> Array:
@@ -182,6 +218,27 @@ def inner_products(rows: Rows, landmarks: Rows) -> Array:
         products *= rows.inverse_length[:, None]
         products *= landmarks.inverse_length
     return products
+
+
+def products_of_known(products: Array, rows: Rows, landmarks: Rows) -> Array:
+    """Return products that imply the distances between rows by the features known in both.
+
+    Squared distances are scaled up to all features by the part of the variance that these have.
+    Rows without a common feature are as far apart as the mean. Where all entries are known,
+    `products` are returned.
+    """
+    if rows.known is None or landmarks.known is None or landmarks.variances is None:
+        return products
+    xp, variances = namespace(products), landmarks.variances
+    x, other = rows.x * rows.known, landmarks.x * landmarks.known
+    squares = x**2 @ landmarks.known.T + rows.known @ (other**2).T - 2.0 * x @ other.T
+    variance = xp.sum(variances)
+    share = (rows.known * variances) @ landmarks.known.T
+    safe = xp.where(share > 0, share, xp.ones_like(share))
+    squares = variance * xp.where(share > 0, squares / safe, xp.full_like(share, 2.0))
+    if rows.squares is None or landmarks.squares is None:
+        return xp.clip(1.0 - 0.5 * squares, -1.0, None)
+    return 0.5 * (rows.squares[:, None] + landmarks.squares - squares)
 
 
 def cosines(products: Array, rows: Rows, landmarks: Rows, missing: Array | None = None) -> Array:
@@ -236,7 +293,8 @@ def measure_spread(
     count = min(places.size, settings.spread_rows)
     places = places[np.linspace(0, places.size - 1, count).astype(np.intp)]
     like = view.x.data if is_sparse(view.x) else view.x
-    rows = prepare_rows(view.take(placed_like(places, like)), columns, widths)
+    some = view.take(placed_like(places, like))
+    rows = prepare_rows(replace(some, known=None), columns, widths)
     found = to_numpy(inner_products(rows, rows)).astype(np.float64)
     found = found[~np.eye(places.size, dtype=bool)]
     variance = float(np.var(found))

@@ -80,7 +80,8 @@ class MultiViewSpectral(MultiViewClusterer):
     Notes
     -----
     Samples may miss views (``as_views(views, present=...)``). A missing view has no influence on
-    the neighbours of its sample.
+    the neighbours of its sample. Where cells are unknown (NaN in a dense array or tensor), samples
+    are compared by the features that both have.
 
     Examples
     --------
@@ -96,6 +97,7 @@ class MultiViewSpectral(MultiViewClusterer):
     """
 
     _takes_missing_views = True
+    _takes_unknown_cells = True
     _takes_other_places = True
     _graph_settings = GraphSettings()
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {

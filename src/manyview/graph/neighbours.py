@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView
-from manyview.engine.arrays import Array, is_sparse, largest, namespace
+from manyview.engine.arrays import Array, largest, namespace
 from manyview.graph.affinity import (
     Rows,
     Spread,
@@ -21,6 +21,7 @@ from manyview.graph.affinity import (
     measure_spread,
     prepare_rows,
     product_kernel,
+    products_of_known,
     view_weights,
     winsorised,
 )
@@ -94,8 +95,7 @@ class Comparison(NamedTuple):
         """Return the comparison with the first `count` landmarks only."""
         views = []
         for view in self.views:
-            parts = (None if part is None else part[:count] for part in view.landmarks[2:])
-            landmarks = Rows(view.landmarks.x[:count], view.landmarks.shift, *parts)
+            landmarks = view.landmarks.take(slice(0, count))
             missing = None if view.missing is None else view.missing[:count]
             views.append(view._replace(landmarks=landmarks, missing=missing))
         return self._replace(views=views)
@@ -148,9 +148,7 @@ def _mean_products(landmarks: Rows, missing: Array | None, by_distance: bool) ->
     some = xp.nonzero(~missing)[0][:1000]
     if not some.shape[0]:
         return None
-    parts = (None if part is None else part[some] for part in landmarks[2:])
-    x = landmarks.x[some] if is_sparse(landmarks.x) else xp.take(landmarks.x, some, axis=0)
-    return xp.mean(inner_products(Rows(x, landmarks.shift, *parts), landmarks), axis=0)
+    return xp.mean(inner_products(landmarks.take(some), landmarks), axis=0)
 
 
 def _filled(products: Array, compared: ComparedView, missing: Array | None) -> Array:
@@ -218,6 +216,7 @@ def compare_sample(
         kernels = _kernels(_filled_by_view(fitted, block, chunk, comparison), comparison)
         affinities = []
         for compared, product, own in zip(comparison.views, products, prepared, strict=True):
+            product = products_of_known(product, own, compared.landmarks)
             cosine = cosines(product, own, compared.landmarks, compared.missing)
             cosine = winsorised(cosine, compared.bound, settings.excess_weight)
             affinities.append(cosine if compared.weight == 1.0 else compared.weight * cosine)
@@ -247,8 +246,7 @@ def compared_rows(
     """Return some rows of a block, prepared, and their products with the landmarks, by view."""
     prepared, products = [], []
     for view, compared in zip(block.views, comparison.views, strict=True):
-        scale = None if view.scale is None else view.scale[chunk]
-        some = RowView(view.x[chunk] if is_sparse(view.x) else view.x[chunk, ...], scale)
+        some = view.part(chunk)
         prepared.append(prepare_rows(some, compared.columns, compared.widths, compared.by_distance))
         products.append(inner_products(prepared[-1], compared.landmarks))
     return prepared, products

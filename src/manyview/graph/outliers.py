@@ -8,6 +8,7 @@ import numpy.typing as npt
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, State, Update
 from manyview.engine.arrays import Array, largest, namespace, to_numpy
+from manyview.graph.affinity import products_of_known
 from manyview.graph.neighbours import Comparison, chunks_of, compared_rows, comparison_with
 from manyview.graph.settings import DEFAULTS, GraphSettings
 from manyview.linalg.partition import Labels
@@ -106,6 +107,7 @@ def _squared_distances(block: Block, chunk: slice, comparison: Comparison) -> Ar
         block.views, comparison.views, prepared, products, strict=True
     ):
         xp = namespace(product)
+        product = products_of_known(product, rows, compared.landmarks)
         squares = 2.0 - 2.0 * product
         if rows.squares is not None and compared.landmarks.squares is not None:
             squares = rows.squares[:, None] + compared.landmarks.squares - 2.0 * product

@@ -99,7 +99,12 @@ def random_samples(
         present = np.stack([_present(view) for view in rows], axis=1)
     found = as_views([view.x for view in rows], present=present, warn=False)
     return sample, replace(
-        found, names=views.names, feature_names=views.feature_names, named=views.named
+        found,
+        names=views.names,
+        feature_names=views.feature_names,
+        named=views.named,
+        unknown=views.unknown,
+        known=None if views.known is None else tuple(view.known for view in rows),
     )
 
 

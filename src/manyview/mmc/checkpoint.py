@@ -276,13 +276,15 @@ def _digest(array: npt.NDArray[Any]) -> str:
 def _rows_digest(view: RowView) -> str:
     """Return the digest of rows, the same for sparse and dense arrays of any type and device.
 
-    Rows of samples whose view is missing count as zeros.
+    Rows of samples whose view is missing count as zeros, unknown entries as NaN.
     """
     found = hashlib.sha256()
     x: Any = view.x if sp.issparse(view.x) else to_numpy(view.x)
     missing = None if view.missing is None else to_numpy(view.missing)
     for n in range(x.shape[0]):
         row = x[[n]].toarray()[0] if sp.issparse(x) else x[n]
+        if view.known is not None:
+            row = np.where(to_numpy(view.known[n]), row, np.nan)
         entries = np.flatnonzero(row if missing is None else row * ~missing[n])
         found.update(entries.astype("<i8").tobytes())
         found.update(row[entries].astype("<f8").tobytes())

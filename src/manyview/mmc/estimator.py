@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from manyview._typing import ArrayLike, Matrix, NormalizeViews
+from manyview._typing import ArrayLike, Floats, Matrix, NormalizeViews
 from manyview.base import MultiViewClusterer
 from manyview.choice import StableClusters, stable_clusters
 from manyview.engine import Engine, State, blas_threads, engine_for
@@ -138,7 +138,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         as many as BLAS would use. The labels do not depend on it. Torch and Dask use their own
         threads.
     verbose : int, default=0
-        1 shows a progress bar with the objective.
+        1 shows a progress bar with the objective, and the part of unknown cells.
     checkpoint : path, optional
         File for checkpoints of the fit; it requires ``n_init=1``. After an interrupt or a crash the
         same call resumes from the file, with the result of an uninterrupted fit. If the fit had
@@ -225,6 +225,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
 
     _statistics: Statistics | None
     _takes_missing_views = True
+    _takes_unknown_cells = True
     _takes_other_places = True
     _graph_settings = GraphSettings()
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
@@ -292,7 +293,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Parameters
         ----------
         views : list, tuple or dict of array-likes, or Views
-            The views; see :func:`manyview.as_views`.
+            The views; see :func:`manyview.as_views`. NaN in a dense array or tensor is an unknown
+            cell: samples are compared by the features that both have, and the model uses the mean
+            of the feature.
         y : ignored
             Present for compatibility with scikit-learn.
 
@@ -393,7 +396,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         ----------
         views : list, tuple or dict of array-likes, or Views
             Views with the same names and features as in fit. For a missing view of a sample
-            (``as_views(views, present=...)``) the model uses the mean of the training samples.
+            (``as_views(views, present=...)``), and for unknown cells (NaN), the model uses the mean
+            of the training samples.
 
         Returns
         -------
@@ -649,6 +653,14 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             self._view_weights.kept(),
         )
         return local
+
+    def _feature_means(self) -> list[Floats]:
+        if self._statistics is None:
+            raise ValueError(
+                "the model file is of an earlier version and has no means of the features, which "
+                "stand for unknown cells (NaN); fit again, or fill them"
+            )
+        return [self._statistics.overall(v) for v in range(self.n_views_)]
 
     def _predicted(self, views: Any, what: str) -> Any:
         checked = self._setup_predict(views)

@@ -51,6 +51,7 @@ _SHAPES = {
     "feature_names": "d",
     "sizes": "K",
     "count": "K",
+    "feature_count": "Kd",
     "cluster_mean": "Kd",
     "deviation": "d",
     "pairs": "C4",
@@ -223,7 +224,9 @@ def _arrays(model: MMC) -> Arrays:
     if statistics is not None:
         arrays |= {"sizes": statistics.sizes, "pairs": statistics.pairs, "gains": statistics.gains}
         for v in range(model.n_views_):
-            arrays[f"count{v}"] = statistics.counts[v]
+            count = statistics.counts[v]
+            by_feature = count.shape[1] > 1  # where cells are unknown
+            arrays |= {f"feature_count{v}": count} if by_feature else {f"count{v}": count[:, 0]}
             arrays[f"cluster_mean{v}"] = statistics.means[v]
             arrays[f"deviation{v}"] = statistics.deviations[v]
     return arrays
@@ -270,7 +273,12 @@ def _model(header: dict[str, Any], arrays: Arrays) -> MMC:
     if "sizes" in arrays:  # files of earlier versions have no statistics
         model._statistics = Statistics(
             sizes=arrays["sizes"],
-            counts=[arrays[f"count{v}"] for v in views],
+            counts=[
+                arrays[f"feature_count{v}"]
+                if f"feature_count{v}" in arrays
+                else arrays[f"count{v}"][:, None]
+                for v in views
+            ],
             means=[arrays[f"cluster_mean{v}"] for v in views],
             deviations=[arrays[f"deviation{v}"] for v in views],
             pairs=arrays["pairs"],

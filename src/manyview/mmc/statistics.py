@@ -65,8 +65,8 @@ class Statistics:
     ----------
     sizes : ndarray of shape (n_clusters,)
         Samples in each cluster.
-    counts : list of ndarray of shape (n_clusters,)
-        Those that have a view.
+    counts : list of ndarray of shape (n_clusters, 1) or (n_clusters, n_features_v)
+        Those that have a view, or of which a feature is known.
     means : list of ndarray of shape (n_clusters, n_features_v)
         Their means of the features, in the units of the views.
     deviations : list of ndarray of shape (n_features_v,)
@@ -93,13 +93,13 @@ class Statistics:
         for v in range(len(engine.scalings)):
             sums = engine.sum_wide(_features_kernel, v, n_clusters)
             totals, count, squares = (to_numpy(part).astype(np.float64) for part in sums)
-            n = max(float(count.sum()), 1.0)
+            n = np.maximum(count.sum(axis=1), 1.0)
             overall = totals.sum(axis=1) / n
             with np.errstate(over="ignore", invalid="ignore"):
                 deviation = np.sqrt(np.maximum(squares / n - overall**2, 0.0))
             varies = np.isfinite(deviation) & (deviation > _CONSTANT * np.abs(overall))
-            counts.append(count)
-            means.append(totals.T / np.maximum(count, 1.0)[:, None])
+            counts.append(count.T)
+            means.append((totals / np.maximum(count, 1.0)).T)
             deviations.append(np.where(varies, deviation, 0.0))
         plain = cls(
             to_numpy(sizes).astype(np.float64),
@@ -125,13 +125,14 @@ class Statistics:
 
     def overall(self, v: int) -> Floats:
         """Return the mean of each feature of a view over all samples that have it."""
-        total: Floats = self.counts[v] @ self.means[v].astype(np.float64)
-        return total / max(float(self.counts[v].sum()), 1.0)
+        total: Floats = np.sum(self.counts[v] * self.means[v].astype(np.float64), axis=0)
+        mean: Floats = total / np.maximum(self.counts[v].sum(axis=0), 1.0)
+        return mean
 
     def others(self, v: int) -> Floats:
         """Return the mean of each feature in the samples outside of each cluster."""
-        count, mean = self.counts[v][:, None], self.means[v].astype(np.float64)
-        n = count.sum()
+        count, mean = self.counts[v], self.means[v].astype(np.float64)
+        n = count.sum(axis=0)
         rest = n * self.overall(v) - count * mean
         outside = np.broadcast_to(n - count, rest.shape)
         found: Floats = np.divide(rest, outside, where=outside > 0, out=mean.copy())
@@ -140,7 +141,7 @@ class Statistics:
     def effects(self, v: int) -> Floats:
         """Return how much higher the features are in each cluster, in standard deviations."""
         difference = self.means[v].astype(np.float64) - self.others(v)
-        possible = (self.deviations[v] > 0) & (self.counts[v][:, None] > 0)
+        possible = (self.deviations[v] > 0) & (self.counts[v] > 0)
         found: Floats = np.divide(
             difference, self.deviations[v], where=possible, out=np.zeros_like(difference)
         )
@@ -148,13 +149,13 @@ class Statistics:
 
     def explained(self, v: int) -> Floats:
         """Return the part of the variance of membership that each single feature explains."""
-        share = self.counts[v] / max(self.counts[v].sum(), 1.0)
-        found: Floats = self.effects(v) ** 2 * (share * (1.0 - share))[:, None]
+        share = self.counts[v] / np.maximum(self.counts[v].sum(axis=0), 1.0)
+        found: Floats = self.effects(v) ** 2 * (share * (1.0 - share))
         return np.minimum(found, 1.0)
 
     def differs(self, v: int) -> npt.NDArray[np.bool_]:
         """Return which features differ between a cluster and the other samples."""
-        least = _FEATURE_SQUARE / (self.counts[v].sum() - 2.0 + _FEATURE_SQUARE)
+        least = _FEATURE_SQUARE / (self.counts[v].sum(axis=0) - 2.0 + _FEATURE_SQUARE)
         large = np.abs(self.effects(v)) >= _LEAST_EFFECT
         found: npt.NDArray[np.bool_] = large & (self.explained(v) >= least)
         return found
@@ -184,7 +185,6 @@ class Statistics:
             )
             for at in (0, 2)
         ]
-        views = [self.pairs[:, 0].copy(), self.pairs[:, 2].copy()]
         used = [v for v, some in enumerate(columns) if len(some)]
         sums = engine.sum_wide(
             _pairs_kernel,
@@ -193,7 +193,6 @@ class Statistics:
             [columns[v].tolist() for v in used],  # as numbers they stay on the host
             [scales[v] for v in used],
             ends,
-            [np.searchsorted(used, view) for view in views],
         )
         return replace(self, gains=_gains(*(to_numpy(part) for part in sums)))
 
@@ -249,10 +248,17 @@ def _features_kernel(block: Block, v: int, n_clusters: int) -> Sums:
     missing = view.missing
     # the rows in the units of the user
     raw = replace(view, scale=None if missing is None else as_dtype(~missing, np.float64))
-    pulled = raw.pull(_members(block, n_clusters))
+    members = _members(block, n_clusters)
+    if view.known is not None:
+        known = as_dtype(view.known, np.float64)
+        raw = replace(raw, x=as_dtype(view.x, np.float64) * known)
+    pulled = raw.pull(members)
     with np.errstate(over="ignore"):
         (squares,) = column_squares(raw)
-    return pulled.features, pulled.scaled_sum, squares
+    if view.known is None:
+        return pulled.features, pulled.scaled_sum[None, ...], squares
+    here = known if raw.scale is None else known * raw.scale[:, None]
+    return pulled.features, here.T @ members, squares
 
 
 def _pairs_kernel(
@@ -262,35 +268,31 @@ def _pairs_kernel(
     columns: list[list[int]],
     scales: list[tuple[Array, Array]],
     ends: list[Array],
-    views_of_ends: list[Array],
 ) -> Sums:
     """Sum 1, a, b and ab over clusters, and the squares of the last, for standardised a and b."""
     members = _members(block, n_clusters)
     xp = namespace(members)
     parts, present = [], []
     for v, some, (centre, width) in zip(views, columns, scales, strict=True):
-        view = block.views[v]
-        few = view.restrict(np.array(some, dtype=np.intp)).x
-        dense = few.toarray() if is_sparse(few) else few
+        view = block.views[v].restrict(np.array(some, dtype=np.intp))
+        dense = view.x.toarray() if is_sparse(view.x) else view.x
         parts.append((as_dtype(dense, np.float64) - centre) * width)
-        missing = view.missing
-        here = members[:, 0] * 0.0 + 1.0 if missing is None else as_dtype(~missing, np.float64)
-        present.append(here)
-    values, here = xp.concat(parts, axis=1), xp.stack(present, axis=1)
+        here = xp.ones_like(parts[-1])
+        if view.missing is not None:
+            here = here * as_dtype(~view.missing, np.float64)[:, None]
+        present.append(here if view.known is None else here * as_dtype(view.known, np.float64))
+    values, here = xp.concat(parts, axis=1), xp.concat(present, axis=1)
     n = members.shape[0]
     step = max(_PIECE_BYTES[not in_memory(members)] // (8 * ends[0].shape[0]), 1)
     slices = (slice(begin, min(begin + step, n)) for begin in range(0, max(n, 1), step))
     return add_sums(
-        _pair_sums(members[rows, :], values[rows, :], here[rows, :], ends, views_of_ends)
-        for rows in slices
+        _pair_sums(members[rows, :], values[rows, :], here[rows, :], ends) for rows in slices
     )
 
 
-def _pair_sums(
-    members: Array, values: Array, present: Array, ends: list[Array], views_of_ends: list[Array]
-) -> Sums:
+def _pair_sums(members: Array, values: Array, present: Array, ends: list[Array]) -> Sums:
     xp = namespace(members)
-    one, other = (xp.take(present, end, axis=1) for end in views_of_ends)
+    one, other = (xp.take(present, end, axis=1) for end in ends)
     both = one * other
     a, b = (xp.take(values, end, axis=1) * both for end in ends)
     product = a * b

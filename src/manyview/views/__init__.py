@@ -28,7 +28,7 @@ from manyview.views.frames import (
     encoded_text,
     matching_columns,
 )
-from manyview.views.missing import check_shared_samples
+from manyview.views.missing import check_shared_samples, fill_unknown
 
 __all__ = [
     "MAX_CATEGORIES",
@@ -46,6 +46,7 @@ __all__ = [
     "column_matches",
     "encoded_in",
     "encoded_text",
+    "fill_unknown",
     "first_index",
     "has_equal_rows",
     "matching_columns",

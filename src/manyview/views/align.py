@@ -137,6 +137,7 @@ def with_absent(
         feature_names=(*views.feature_names, *(feature_names[v] for v in absent)),
         present=present,
         ranges=None,
+        unknown=None if views.unknown is None else (*views.unknown, *(0.0 for _ in absent)),
     )
 
 

@@ -143,7 +143,9 @@ def check_same_views(
             names=names,
             feature_names=tuple(views.feature_names[v] for v in order),
             present=None if views.present is None else views.present[:, order],
-            ranges=None if views.ranges is None else tuple(views.ranges[v] for v in order),
+            ranges=_reordered(views.ranges, order),
+            unknown=_reordered(views.unknown, order),
+            known=_reordered(views.known, order),
         )
     for v, name in enumerate(names):
         if views.n_features[v] != n_features[v]:
@@ -161,6 +163,10 @@ def check_same_views(
     return views
 
 
+def _reordered(parts: tuple[Any, ...] | None, order: Sequence[int]) -> tuple[Any, ...] | None:
+    return None if parts is None else tuple(parts[v] for v in order)
+
+
 # Values
 
 
@@ -175,14 +181,19 @@ def check_finite(
         return
     value, where = sum(bounds), ""
     if place_of(array) != "dask":
+        if not sp.issparse(array) and not np.isnan(bounds).any():  # NaN are unknown cells
+            if place_of(array) == "torch":
+                array = array.nan_to_num(0.0, np.inf, -np.inf)
+            else:
+                array = np.nan_to_num(array, nan=0.0, posinf=np.inf, neginf=-np.inf)
         at, value = first_nonfinite(array)
         where = f" at {position(at, features)}"
     shown = "NaN" if np.isnan(value) else "infinity" if value > 0 else "-infinity"
     message = f"view {name!r} holds {shown}{where}; expected finite numbers"
     if np.isnan(value):
         message += (
-            ": impute or drop missing values. If samples miss the whole view, pass "
-            "as_views(..., present=...)"
+            "; unknown cells are supported in dense arrays of NumPy and torch. If samples miss the "
+            "whole view, pass as_views(..., present=...)"
         )
     raise ValueError(message)
 
@@ -358,8 +369,9 @@ def _warn_of_numbers(
         if count is None and likely.size > _MOST_NUMBERED:
             return
         held = np.sort(array[np.ix_(rows[:count], likely)], axis=0)
-        distinct = (np.floor(held) == held).all(axis=0) & (held[1:] > held[:-1]).all(axis=0)
-        narrow = held[-1] - held[0].astype(np.float64) < n
+        with np.errstate(invalid="ignore"):  # of NaN in half precision
+            distinct = (np.floor(held) == held).all(axis=0) & (held[1:] > held[:-1]).all(axis=0)
+            narrow = held[-1] - held[0].astype(np.float64) < n
         likely, held = likely[distinct & narrow], held[:, distinct & narrow]
     for d, column in zip(likely, held.T, strict=True):
         shown = str(d) if features is None else repr(str(features[d]))

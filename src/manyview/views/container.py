@@ -52,6 +52,12 @@ class Views:
         are dropped when the views are passed to it again: arrays may have changed in place.
     sample_ids : pandas Index, ndarray of str, or None
         Names of the samples: the index of DataFrames and AnnData objects, the ids of a file.
+    unknown : tuple of float, or None
+        Part of the cells of each view that are unknown (NaN), among the samples that have the view;
+        None if all cells are known.
+    known : tuple of boolean arrays or None, or None
+        Which cells of each view are known. Only :func:`fill_unknown` sets it, which puts means in
+        the place of the others.
 
     Examples
     --------
@@ -72,6 +78,8 @@ class Views:
     checked: bool = False
     ranges: tuple[tuple[float, float], ...] | None = None
     sample_ids: Any = None
+    unknown: tuple[float, ...] | None = None
+    known: tuple[Array | None, ...] | None = None
 
     @property
     def n_samples(self) -> int:
@@ -128,15 +136,33 @@ class Views:
         (2, 2)
         """
         index = _row_index(rows, self.n_samples)
+
+        def some(array: Array) -> Array:
+            return tensor_rows(array, index) if self.place == "torch" else array[index]
+
         present = None if self.present is None else self.present[index]
         if present is not None and present.all():
             present = None
-        if self.place == "torch":
-            arrays = tuple(tensor_rows(array, index) for array in self.arrays)
-        else:
-            arrays = tuple(array[index] for array in self.arrays)
+        arrays, known, unknown = tuple(map(some, self.arrays)), None, self.unknown
+        if self.known is not None:
+            known = tuple(None if cells is None else some(cells) for cells in self.known)
+        elif unknown is not None:
+            held = [None if present is None else present[:, v] for v in range(self.n_views)]
+            parts = tuple(
+                _unknown_part(*of_view) if part else 0.0
+                for part, *of_view in zip(unknown, arrays, held, strict=True)
+            )
+            unknown = parts if any(parts) else None
         ids = None if self.sample_ids is None else self.sample_ids[index]
-        return replace(self, arrays=arrays, present=present, ranges=None, sample_ids=ids)
+        return replace(
+            self,
+            arrays=arrays,
+            present=present,
+            ranges=None,
+            sample_ids=ids,
+            known=known,
+            unknown=unknown,
+        )
 
     def items(self) -> Iterator[tuple[str, Array]]:
         """Iterate over pairs of the name and the array of a view.
@@ -229,11 +255,21 @@ class Views:
         raise ValueError(f"no {what}; the views are {listed(self.names)}")
 
     def __repr__(self) -> str:
+        unknown = self.unknown or (0.0,) * self.n_views
+        shares = [f" ({share:.0%} unknown)" if share else "" for share in unknown]
         parts = ", ".join(
             f"{name}: {'sparse ' if sp.issparse(array) else ''}{array.shape[1]} x {array.dtype}"
-            for name, array in self.items()
+            f"{share}"
+            for (name, array), share in zip(self.items(), shares, strict=True)
         )
         return f"Views({self.n_samples} samples; {parts})"
+
+
+def _unknown_part(array: Array, here: npt.NDArray[np.bool_] | None) -> float:
+    """Return the part of unknown cells in a dense view, of which other rows than `here` are 0."""
+    rows, width = array.shape
+    count = rows if here is None else int(here.sum())
+    return float((array != array).sum()) / float(max(count * width, 1))
 
 
 def _row_index(rows: Any, n_samples: int) -> Any:

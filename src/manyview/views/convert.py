@@ -45,7 +45,13 @@ from manyview.views.frames import (
     is_frame,
     is_pandas,
 )
-from manyview.views.missing import check_present, present_in_order
+from manyview.views.missing import (
+    check_present,
+    has_unknown,
+    present_in_order,
+    read_unknown,
+    warn_of_unknown,
+)
 
 __all__ = ["as_views", "first_index", "unchecked_views"]
 
@@ -67,9 +73,11 @@ def as_views(
     ----------
     views : list, tuple or dict of array-likes, MuData, Views, or DataFrame
         One 2-D array, SciPy sparse array, torch tensor, Dask array, DataFrame of pandas or polars,
-        or AnnData object (its ``X``) per view, with samples as rows. The keys of a dict name the
-        views, the columns of a DataFrame the features. Every modality of a MuData object is a
-        view, which may be missing for some samples. A single DataFrame of pandas needs `columns`.
+        or AnnData object (its ``X``) per view, with samples as rows. NaN in a dense array or tensor
+        and masked entries are unknown cells; a row of them is a missing view. The keys of a dict
+        name the views, the columns of a DataFrame the features. Every modality of a MuData object
+        is a view, which may be missing for some samples. A single DataFrame of pandas needs
+        `columns`.
     present : array-like of bool of shape (n_samples, n_views), or dict, optional
         True where a sample has a view. The columns of a DataFrame name the views, and so do the
         keys of a dict with one array-like of shape (n_samples,) per view. The row of a sample in a
@@ -90,7 +98,8 @@ def as_views(
     min_samples : int, default=1
         Smallest number of samples accepted.
     warn : bool, default=True
-        Whether to warn about constant or absent views and about index columns.
+        Whether to warn about constant or absent views, index columns, and views of which more than
+        half of the cells are unknown.
 
     Returns
     -------
@@ -274,15 +283,31 @@ def _validated(views: Views, warn: bool) -> Views:
     check_rows(views)
     present = None if views.present is None else check_present(views.present, views)
     arrays, ranges = [], []
+    unknown = [0.0] * views.n_views
     for v, (name, features) in enumerate(zip(views.names, views.feature_names, strict=True)):
         here = None if present is None else present[:, v]
         array, bounds = _read(views.arrays[v], here, size_within_range(views, v))
+        if np.isnan(bounds[0]) and has_unknown(array):
+            array, bounds, there, unknown[v] = read_unknown(array, here)
+            if not there.all():  # rows without a known cell are missing views
+                present = np.ones(views.shape, dtype=bool) if present is None else present.copy()
+                present[:, v] = here = there
         check_finite(name, array, features, bounds)
         if warn:
             warn_of_view(name, array, features, bounds, here)
+            warn_of_unknown(name, unknown[v])
         arrays.append(array)
         ranges.append(bounds)
-    return replace(views, arrays=tuple(arrays), present=present, checked=True, ranges=tuple(ranges))
+    if present is not None:
+        present = check_present(present, views)
+    return replace(
+        views,
+        arrays=tuple(arrays),
+        present=present,
+        checked=True,
+        ranges=tuple(ranges),
+        unknown=tuple(unknown) if any(unknown) else None,
+    )
 
 
 def _read(
@@ -381,10 +406,9 @@ def _numeric(name: str, item: Any) -> Array:
         return item
     if item is None or isinstance(item, str | bytes):
         raise TypeError(f"view {name!r} is {item!r}; expected a 2-D array of numbers")
-    if isinstance(item, np.ma.MaskedArray) and np.ma.is_masked(item):
-        raise ValueError(
-            f"view {name!r} has masked entries; if samples miss the whole view, pass present="
-        )
+    if np.ma.is_masked(item) and item.dtype.kind in "fiubO":
+        wide = np.result_type(item, np.float16)  # has NaN
+        item = item.astype(wide).filled(np.nan)
     try:
         array = np.asarray(item)
     except ValueError as error:

@@ -1,20 +1,38 @@
-"""Missing views: which sample has which view."""
+"""What is missing: views of samples, and single cells.
+
+Unknown cells are NaN until a fit puts the mean of the known ones in their place and remembers which
+they are (``Views.known``).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from array_api_compat import array_namespace, device
 from scipy.sparse.csgraph import connected_components
 
+from manyview.exceptions import ViewWarning, warn_user
+from manyview.views.backends import blank_rows, is_dense_tensor, place_of
 from manyview.views.checks import check_indexes, check_rows, position
-from manyview.views.container import Views, listed
+from manyview.views.container import Array, Views, listed
 from manyview.views.frames import as_numbers, first_non_number, is_frame, is_pandas
 
-__all__ = ["check_present", "check_shared_samples", "present_in_order"]
+__all__ = [
+    "check_present",
+    "check_shared_samples",
+    "fill_unknown",
+    "has_unknown",
+    "present_in_order",
+    "read_unknown",
+    "warn_of_unknown",
+]
+
+_MANY = 0.5  # part of unknown cells from which a view is warned of
 
 
 def present_in_order(present: Any, views: Views, index: Any) -> npt.NDArray[Any]:
@@ -127,3 +145,91 @@ def check_shared_samples(views: Views) -> None:
             f"no sample connects the groups of views {', '.join(named)}, so their clusters cannot "
             "be matched; expected samples with views of several groups, or one fit per group"
         )
+
+
+# Unknown cells
+
+
+def has_unknown(array: Array) -> bool:
+    """Return whether NaN in an array stands for unknown cells: in dense arrays and tensors."""
+    place = place_of(array)
+    if place == "torch":
+        return is_dense_tensor(array)
+    return place == "numpy" and not sp.issparse(array)
+
+
+def read_unknown(
+    array: Array, here: npt.NDArray[np.bool_] | None
+) -> tuple[Array, tuple[float, float], npt.NDArray[np.bool_], float]:
+    """Return an array without NaN in rows that lack the view, and what is known about the others.
+
+    These are the smallest and the largest known entry, which rows have any, and the part of
+    unknown cells among these rows.
+    """
+    xp = array_namespace(array)
+    unknown = xp.isnan(array)
+    counts = np.asarray(_on_host(xp.count_nonzero(unknown, axis=1)))
+    there = counts < array.shape[1]
+    if here is not None:
+        there &= here
+    share = float(counts[there].sum()) / max(int(there.sum()) * array.shape[1], 1)
+    if not there.all():
+        array = blank_rows(array, there, 0.0)
+        unknown = xp.isnan(array)
+    known = array[~unknown]
+    bounds = (float(known.min()), float(known.max())) if known.shape[0] else (0.0, 0.0)
+    return array, bounds, there, share
+
+
+def warn_of_unknown(name: str, share: float) -> None:
+    """Warn of a view with few known cells."""
+    if share > _MANY:
+        warn_user(f"{share:.0%} of the cells of view {name!r} are unknown (NaN)", ViewWarning)
+
+
+def fill_unknown(views: Views, means: Sequence[npt.NDArray[Any]] | None = None) -> Views:
+    """Return views with the mean of each feature in the place of its unknown cells.
+
+    Parameters
+    ----------
+    views : Views
+        Checked views.
+    means : list of ndarray of shape (n_features,), optional
+        Means of the features of each view; by default those of the known cells.
+
+    Returns
+    -------
+    Views
+        Finite views, whose ``known`` says which cells were.
+    """
+    if views.unknown is None or views.known is not None:
+        return views
+    arrays, masks = list(views.arrays), list[Array | None]()
+    for v, array in enumerate(arrays):
+        masks.append(None)
+        if not views.unknown[v]:
+            continue
+        xp = array_namespace(array)
+        masks[v] = known = ~xp.isnan(array)
+        mean = _means(array, known, views, v) if means is None else _placed(means[v], array)
+        arrays[v] = xp.where(known, array, xp.astype(mean, array.dtype))
+    return replace(views, arrays=tuple(arrays), known=tuple(masks))
+
+
+def _means(array: Array, known: Array, views: Views, v: int) -> Array:
+    """Return the mean of each feature over its known cells, 0 where there are none."""
+    xp = array_namespace(array)
+    if views.present is not None:
+        known = known & _placed(views.present[:, v, None], array)
+    counts = xp.clip(xp.astype(xp.count_nonzero(known, axis=0), xp.float64), 1.0, None)
+    # divided first, because the sum of huge entries may overflow
+    parts = xp.where(known, array / counts, xp.zeros_like(counts))
+    return xp.sum(parts, axis=0)
+
+
+def _placed(values: npt.NDArray[Any], array: Array) -> Array:
+    return array_namespace(array).asarray(values, device=device(array))
+
+
+def _on_host(array: Array) -> Array:
+    return array.cpu() if place_of(array) == "torch" else array
