@@ -1,14 +1,15 @@
 """Choice of the scaling of each view.
 
 Samples of a view are compared by angle, after scaling them to unit length, or by distance, after
-standardising the features. Words, counts and pixels want the angle; measurements in different
-units want the distance. Where a choice is left, all views are compared by angle first, then all by
-distance, then each view in the other way than the rest; a change is kept if clusters are then
-clearly clearer (:class:`manyview.graph.leave_one_out.Judged`). The leave-one-out error alone would
+standardising the features. Counts are brought to the same sum of each row, and the logarithms are
+compared by angle. Pixels want the angle of what is given; measurements in different units want the
+distance. Where a choice is left, all views are compared by angle first, then all by
+distance, then each view in the other way than the rest, or by logarithms if it could be counts; a
+change is kept if clusters are then clearly clearer (:class:`manyview.graph.leave_one_out.Judged`). The leave-one-out error alone would
 prefer tables in which one feature outweighs the others, as any groups along it are easy to predict.
 
 Views that are mostly zeros are always compared by angle, since standardising makes their rarest
-features the largest.
+features the largest: by logarithms if they are counts (:mod:`manyview.views.counts`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,16 @@ from manyview.graph.leave_one_out import LabelJudge
 from manyview.graph.settings import DEFAULTS, GraphSettings
 from manyview.linalg.partition import unit_rows
 from manyview.linalg.threads import limited_threads
-from manyview.views import Normalize, Views, as_views, check_scale, normalize_by_view
+from manyview.views import (
+    Normalize,
+    Views,
+    are_counts,
+    are_numbers_of_counts,
+    as_views,
+    check_scale,
+    normalize_by_view,
+)
+from manyview.views.checks import SCALINGS
 
 __all__ = ["random_samples", "resolve_normalization"]
 
@@ -40,7 +50,7 @@ def resolve_normalization(
     n_threads: int = 1,
 ) -> list[str | None]:
     """Return the scaling of each view, with "auto" replaced by a choice."""
-    wanted = normalize_by_view(normalize, views, ("auto", "rows", "columns", None))
+    wanted = normalize_by_view(normalize, views, ("auto", *SCALINGS))
     open_views = [v for v, entry in enumerate(wanted) if entry == "auto"]
     by_view = ["rows" if entry == "auto" else entry for entry in wanted]
     if not open_views:
@@ -48,6 +58,13 @@ def resolve_normalization(
         return by_view
     sample = random_samples(views, settings.scaling_samples, rng)[1]
     n_clusters = min(n_clusters, settings.scaling_clusters)
+    changes: list[tuple[int, str]] = []  # of single views, to logarithms
+    for v in open_views:
+        rows = _known_rows(sample, v)
+        if are_counts(rows):
+            by_view[v] = "log"
+        elif are_numbers_of_counts(rows):
+            changes.append((v, "log"))
     standardised = list(by_view)
     for v in open_views:
         if _may_be_standardised(sample, views, v, settings):
@@ -55,7 +72,7 @@ def resolve_normalization(
             if _one_feature_rules(sample, v, settings):
                 by_view[v] = "columns"
     check_scale(views, by_view)
-    if standardised == by_view or sample.n_samples <= n_clusters:
+    if (standardised == by_view and not changes) or sample.n_samples <= n_clusters:
         return by_view
     seed = int(rng.integers(2**31 - 1))
     fewer = replace(settings, n_landmarks=settings.scaling_landmarks)
@@ -74,7 +91,9 @@ def resolve_normalization(
             chosen, least = standardised, by_distance
         differ = [v for v in open_views if by_view[v] != standardised[v]]
         if len(differ) > 1:
-            flipped = [_with(chosen, v, _other(chosen[v])) for v in differ]
+            changes += [(v, _other(chosen[v])) for v in differ]
+        if changes:
+            flipped = [_with(chosen, v, scaling) for v, scaling in changes]
             found = list(pool.map(unclear, flipped))
             best = int(np.argmin(found))
             if found[best] < settings.clearly * least:
@@ -129,6 +148,15 @@ def _may_be_standardised(sample: Views, views: Views, v: int, settings: GraphSet
 def _rows_of(sample: Views, v: int) -> Any:
     view = sample.arrays[v]
     return view if sample.present is None else view[sample.present[:, v]]
+
+
+def _known_rows(sample: Views, v: int) -> Any:
+    """Return the rows of a view, with zeros in the place of unknown cells."""
+    rows = _rows_of(sample, v)
+    if sample.known is None or sample.known[v] is None:
+        return rows
+    known = sample.known[v] if sample.present is None else sample.known[v][sample.present[:, v]]
+    return np.where(known, rows, 0)
 
 
 def _one_feature_rules(sample: Views, v: int, settings: GraphSettings) -> bool:
