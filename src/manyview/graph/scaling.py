@@ -3,10 +3,10 @@
 Samples of a view are compared by angle, after scaling them to unit length, or by distance, after
 standardising the features. Counts are brought to the same sum of each row, and the logarithms are
 compared by angle. Pixels want the angle of what is given; measurements in different units want the
-distance. Where a choice is left, all views are compared by angle first, then all by
-distance, then each view in the other way than the rest, or by logarithms if it could be counts; a
-change is kept if clusters are then clearly clearer (:class:`manyview.graph.leave_one_out.Judged`). The leave-one-out error alone would
-prefer tables in which one feature outweighs the others, as any groups along it are easy to predict.
+distance. Where a choice is left, all views are compared by angle first, then all by distance, then
+each view in the other way than the rest; a change is kept if clusters are then clearly clearer
+(:class:`manyview.graph.leave_one_out.Judged`). The leave-one-out error alone would prefer tables in
+which one feature outweighs the others, as any groups along it are easy to predict.
 
 Views that are mostly zeros are always compared by angle, since standardising makes their rarest
 features the largest: by logarithms if they are counts (:mod:`manyview.views.counts`).
@@ -31,7 +31,6 @@ from manyview.views import (
     Normalize,
     Views,
     are_counts,
-    are_numbers_of_counts,
     as_views,
     check_scale,
     normalize_by_view,
@@ -58,21 +57,14 @@ def resolve_normalization(
         return by_view
     sample = random_samples(views, settings.scaling_samples, rng)[1]
     n_clusters = min(n_clusters, settings.scaling_clusters)
-    changes: list[tuple[int, str]] = []  # of single views, to logarithms
     for v in open_views:
-        rows = _known_rows(sample, v)
-        if are_counts(rows):
-            by_view[v] = "log"
-        elif are_numbers_of_counts(rows):
-            changes.append((v, "log"))
+        by_view[v] = _by_angle(sample, views, v, settings)
     standardised = list(by_view)
     for v in open_views:
         if _may_be_standardised(sample, views, v, settings):
             standardised[v] = "columns"
-            if _one_feature_rules(sample, v, settings):
-                by_view[v] = "columns"
     check_scale(views, by_view)
-    if (standardised == by_view and not changes) or sample.n_samples <= n_clusters:
+    if standardised == by_view or sample.n_samples <= n_clusters:
         return by_view
     seed = int(rng.integers(2**31 - 1))
     fewer = replace(settings, n_landmarks=settings.scaling_landmarks)
@@ -91,9 +83,8 @@ def resolve_normalization(
             chosen, least = standardised, by_distance
         differ = [v for v in open_views if by_view[v] != standardised[v]]
         if len(differ) > 1:
-            changes += [(v, _other(chosen[v])) for v in differ]
-        if changes:
-            flipped = [_with(chosen, v, scaling) for v, scaling in changes]
+            other = by_view if chosen is standardised else standardised
+            flipped = [_with(chosen, v, other[v]) for v in differ]
             found = list(pool.map(unclear, flipped))
             best = int(np.argmin(found))
             if found[best] < settings.clearly * least:
@@ -132,17 +123,29 @@ def _present(view: RowView) -> npt.NDArray[np.bool_]:
     return np.ones(view.x.shape[0], dtype=bool) if missing is None else ~missing
 
 
+def _by_angle(sample: Views, views: Views, v: int, settings: GraphSettings) -> str:
+    """Return how a view is scaled unless standardised views have clearer clusters."""
+    if _may_be_standardised(sample, views, v, settings) and _one_feature_rules(sample, v, settings):
+        return "columns"
+    return "log" if are_counts(_known_rows(sample, v)) else "rows"
+
+
 def _may_be_standardised(sample: Views, views: Views, v: int, settings: GraphSettings) -> bool:
     if is_sparse(sample.arrays[v]):
         return False
     rows = _rows_of(sample, v)
-    if not rows.size or np.mean(rows == 0) >= settings.mostly_zeros:
+    if _mostly_zeros(rows, settings):
         return False
     try:
         check_scale(views, ["columns" if w == v else "rows" for w in range(views.n_views)])
     except ValueError:  # its variances leave the range of the precision
         return False
     return True
+
+
+def _mostly_zeros(rows: Any, settings: GraphSettings) -> bool:
+    filled = rows.count_nonzero() if is_sparse(rows) else np.count_nonzero(rows)
+    return bool(filled <= (1.0 - settings.mostly_zeros) * np.prod(rows.shape))
 
 
 def _rows_of(sample: Views, v: int) -> Any:
@@ -153,9 +156,11 @@ def _rows_of(sample: Views, v: int) -> Any:
 def _known_rows(sample: Views, v: int) -> Any:
     """Return the rows of a view, with zeros in the place of unknown cells."""
     rows = _rows_of(sample, v)
-    if sample.known is None or sample.known[v] is None:
+    known = None if sample.known is None else sample.known[v]
+    if known is None:
         return rows
-    known = sample.known[v] if sample.present is None else sample.known[v][sample.present[:, v]]
+    if sample.present is not None:
+        known = known[sample.present[:, v]]
     return np.where(known, rows, 0)
 
 
@@ -165,9 +170,5 @@ def _one_feature_rules(sample: Views, v: int, settings: GraphSettings) -> bool:
     return bool(variances.max() >= settings.one_feature * variances.sum())
 
 
-def _with(by_view: list[str | None], v: int, scaling: str) -> list[str | None]:
+def _with(by_view: list[str | None], v: int, scaling: str | None) -> list[str | None]:
     return [scaling if w == v else entry for w, entry in enumerate(by_view)]
-
-
-def _other(scaling: str | None) -> str:
-    return "rows" if scaling == "columns" else "columns"

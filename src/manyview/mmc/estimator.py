@@ -126,11 +126,13 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     normalize : {"auto", "rows", "columns", "log"} or None, or list or dict of them, default="auto"
         Scale the samples of each view to unit length, or standardise its features. With None the
         views are used as they are, and rows should have a length of about 1, the size of the
-        appended constant. ``"auto"`` uses unit rows, or standardises dense views that are not
-        mostly zeros if clusters of up to 1,000 samples are then clearer. Standardised views are
+        appended constant. ``"log"`` is for counts: rows are brought to a sum of 10,000, every x
+        becomes log(1 + x), and these rows have unit length. ``"auto"`` uses logarithms of counts
+        and unit rows of other views, or standardises dense views that are not mostly zeros if
+        clusters of up to 500 samples are then clearer. Standardised views are
         compared by distance in place of angle, which plain tables of measurements need. A list has
         an entry for each view; a dict has them by the name of the view, and views that it does not
-        name have ``"auto"``. The data are not copied.
+        name have ``"auto"``. Data are copied for logarithms only.
     random_state : int, RandomState instance or None, default=None
         Seed of the initialisation.
     n_jobs : int, optional

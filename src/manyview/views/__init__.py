@@ -19,7 +19,7 @@ from manyview.views.checks import (
 )
 from manyview.views.container import Array, Views
 from manyview.views.convert import as_views, first_index, unchecked_views
-from manyview.views.counts import are_counts, are_numbers_of_counts, with_logs
+from manyview.views.counts import are_counts, with_logs
 from manyview.views.frames import (
     MAX_CATEGORIES,
     Text,
@@ -39,7 +39,6 @@ __all__ = [
     "Views",
     "align_to",
     "are_counts",
-    "are_numbers_of_counts",
     "as_views",
     "check_n_clusters",
     "check_same_views",

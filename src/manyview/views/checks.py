@@ -273,8 +273,8 @@ def check_scale(views: Views, normalize: Normalize) -> None:
             )
         if of_view == "log" and low < 0 and (low := _lowest(views, v)) < 0:
             raise ValueError(
-                f"view {name!r} has negative entries, the lowest {low:.3g}; normalize='log' expects "
-                "counts. Use 'rows' or 'columns' for this view"
+                f"view {name!r} has negative entries, the lowest {low:.3g}; normalize='log' "
+                "expects counts. Use 'rows' or 'columns' for this view"
             )
         peak = max(abs(low), abs(high))
         too_large = peak * np.sqrt(array.shape[1]) > largest**power

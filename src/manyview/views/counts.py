@@ -7,53 +7,48 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from array_api_compat import array_namespace
 
 from manyview.views.backends import is_dense_tensor, place_of
 from manyview.views.container import Array, Views
 
-__all__ = ["are_counts", "are_numbers_of_counts", "with_logs"]
+__all__ = ["are_counts", "with_logs"]
 
 PER_ROW = 10_000.0
 """Sum of a row before logarithms are taken, as is usual for single cells."""
 
-_FEWEST_ZEROS = 0.5  # part of zeros in counts of many words, genes or peaks
-_FEWEST_ONES = 0.1  # part of ones among the others; of pixels a hundredth is one
+_FEWEST_FEATURES = 10  # narrower tables of whole numbers are measurements
 _LEAST_VARIATION = 0.15  # of the sums of rows, relative to their mean; histograms have less
-
-
-def are_numbers_of_counts(x: Any) -> bool:
-    """Return whether rows could be counts: whole numbers above 2, none negative, of varying sum."""
-    values = x.data if sp.issparse(x) else x
-    if not values.size or values.min() < 0 or not 2 < values.max() < np.inf:
-        return False
-    if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
-        return False
-    sums = np.asarray(x.sum(axis=1), dtype=np.float64)
-    return bool(sums.std() >= _LEAST_VARIATION * sums.mean())
+_LEAST_SKEW = 0.75  # deviation of entries above 0, relative to their mean; pixels have about .5
+_MOSTLY_ONES = 0.5  # part of ones among entries above 0, from which these need not vary so much
 
 
 def are_counts(x: Any) -> bool:
-    """Return whether rows are counts beyond doubt: mostly zeros, and then mostly ones.
+    """Return whether rows are counts of words, genes or proteins, say, and neither pixels nor bins.
 
-    Of pixels, which are often zero too, few are one. Counts of at most 2 are as good as their
-    logarithms.
+    Counts are whole numbers from 0 to more than 2 whose sums vary from row to row. Those above 0
+    are mostly ones, or vary about as much as their mean.
 
     Examples
     --------
-    >>> words, pixels = np.array([[0, 1, 0, 3, 0], [0, 0, 1, 0, 0]]), np.eye(5) * range(30, 35)
-    >>> are_counts(words), are_counts(pixels)
-    (True, False)
+    >>> words = np.random.default_rng(0).negative_binomial(0.5, 0.5, (20, 30))
+    >>> are_counts(words), are_counts(words > 0), are_counts(words / 2)
+    (True, False, False)
     """
-    if not are_numbers_of_counts(x):
-        return False
     values = x.data if sp.issparse(x) else x
-    times = np.unique(values[values > 0], return_counts=True)[1]
-    zeros, ones = np.prod(x.shape) - times.sum(), np.count_nonzero(values == 1)
-    mostly_zeros = zeros >= _FEWEST_ZEROS * np.prod(x.shape)
-    return bool(mostly_zeros and ones == times.max() and ones >= _FEWEST_ONES * times.sum())
+    if x.shape[1] < _FEWEST_FEATURES or not values.size:
+        return False
+    if values.min() < 0 or not 2 < values.max() < np.inf:
+        return False
+    if values.dtype.kind == "f" and not np.array_equal(values, np.floor(values)):
+        return False
+    values = values[values > 0].astype(np.float64)
+    sums = np.asarray(x.sum(axis=1), dtype=np.float64)
+    skewed = values.std() >= _LEAST_SKEW * values.mean()
+    mostly_ones = np.mean(values == 1) >= _MOSTLY_ONES
+    varying = sums.std() >= _LEAST_VARIATION * sums.mean()
+    return bool(varying and (skewed or mostly_ones))
 
 
 def with_logs(views: Views, normalize: Sequence[str | None]) -> tuple[Views, list[str | None]]:
