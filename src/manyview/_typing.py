@@ -39,6 +39,6 @@ Scaling: TypeAlias = Literal["rows", "columns"]
 Preprocessing: TypeAlias = Literal["default", "none", "rows", "columns"]
 """Scaling of the views in a comparison: that of the method, none, or the same for all."""
 
-_Scaling: TypeAlias = Literal["auto", "rows", "columns"] | None
+_Scaling: TypeAlias = Literal["auto", "rows", "columns", "log"] | None
 NormalizeViews: TypeAlias = _Scaling | Sequence[_Scaling] | Mapping[str, _Scaling]
 """Scaling of all views, or of each: a list, or a dict by view name."""

@@ -133,6 +133,29 @@ class TestAgreement:
 
     @pytest.mark.parametrize("sparse", [False, True])
     @pytest.mark.parametrize("missing", [False, True])
+    def test_of_logarithms_of_counts(self, place, sparse, missing):
+        rng, y = np.random.default_rng(0), np.arange(150) % 3
+        views = [rng.poisson(rng.gamma(0.2, 8.0, (3, 60))[y]).astype(np.float64) for _ in range(2)]
+        views = [sp.csr_array(views[0]) if sparse else views[0], views[1]]
+        present = np.arange(150)[:, None] % 7 != np.array([1, 3]) if missing else None
+        found = fitted(as_views(brought(views, place), present=present))
+        expected = fitted(as_views(views, present=present))
+        assert set(found.normalize_.values()) == {"log"}
+        assert adjusted_rand_score(y, expected.labels_) > 0.9
+        assert_same(found, expected)
+        np.testing.assert_allclose(found.membership_, expected.membership_, atol=1e-6)
+        for v, mean in enumerate(found._statistics.means):  # in counts
+            np.testing.assert_allclose(mean, expected._statistics.means[v])
+            if not missing:
+                x = views[v].toarray() if sp.issparse(views[v]) else views[v]
+                np.testing.assert_allclose(mean[0], x[expected.labels_ == 0].mean(axis=0))
+        np.testing.assert_array_equal(
+            fetched(found.predict(as_views(brought(views, place), present=present))),
+            expected.predict(as_views(views, present=present)),
+        )
+
+    @pytest.mark.parametrize("sparse", [False, True])
+    @pytest.mark.parametrize("missing", [False, True])
     def test_of_profiles(self, place, sparse, missing):
         views, _ = made(sparse=(sparse, False), separation=3.0)
         present = np.arange(150)[:, None] % 7 != np.array([1, 3]) if missing else None

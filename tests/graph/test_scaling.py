@@ -133,8 +133,9 @@ def test_directions_are_compared_by_angle():
 
 @pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
 def test_views_of_mostly_zeros_are_compared_by_angle(kind):
-    counts = np.random.default_rng(0).poisson(0.2, (100, 40))
-    assert chosen([kind(counts.astype(float))], 4) == ["rows"]
+    counts = np.random.default_rng(0).poisson(0.2, (100, 40)).astype(float)
+    assert chosen([kind(counts)], 4) == ["log"]
+    assert chosen([kind(counts / 3.0)], 4) == ["rows"]
 
 
 def test_a_single_feature_is_standardised():
@@ -201,14 +202,23 @@ class TestGivenEntries:
         views, _ = on_a_line(60, 4)
         counts = np.random.default_rng(0).poisson(0.2, (60, 40)).astype(float)
         assert chosen(views, 3, normalize=["rows", "columns"]) == ["rows", "columns"]
-        assert chosen([counts, sp.csr_array(counts)], 3) == ["rows", "rows"]
+        assert chosen([counts, sp.csr_array(counts)], 3) == ["log", "log"]
 
 
 def test_tables_and_sparse_counts_are_scaled_each_in_its_way():
     views, y = on_a_line(300, 4)
     rng = np.random.default_rng(0)
     counts = sp.csr_array(rng.poisson(rng.gamma(0.3, size=(3, 60))[y]).astype(float))
-    assert chosen([*views, counts], 3) == ["columns", "columns", "rows"]
+    assert chosen([*views, counts], 3) == ["columns", "columns", "log"]
+
+
+def test_counts_without_zeros_are_compared_by_logarithms():
+    rng, y = np.random.default_rng(0), np.arange(300) % 3
+    rates = rng.lognormal(3.0, 1.2, 30) * np.exp(2.0 * (rng.random((3, 30)) < 0.2))
+    proteins = rng.poisson(
+        rates[y] * rng.lognormal(0.0, 0.5, (300, 1)) * rng.gamma(3, 1 / 3, (300, 30))
+    )
+    assert chosen([proteins, proteins.astype(float)], 3) == ["log", "log"]
 
 
 def test_each_view_is_scaled_in_its_own_way():

@@ -84,6 +84,15 @@ def test_single_precision_and_sparse_views(path):
     assert found.transform(views).dtype == np.float32
 
 
+def test_counts(path):
+    rng, y = np.random.default_rng(0), np.arange(60) % 2
+    views = [rng.poisson(rng.gamma(0.2, 8.0, (2, 60))[y]) for _ in range(2)]
+    model = MMC(n_clusters=2, normalize="log", random_state=0).fit(views)
+    found = again(model, path)
+    assert found.normalize_ == {"view0": "log", "view1": "log"}
+    assert_the_same(found, model, views)
+
+
 def test_names_of_views_and_features_are_kept(path):
     rng = np.random.default_rng(0)
     frames = {

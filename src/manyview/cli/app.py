@@ -261,9 +261,10 @@ TablesOnly = Annotated[bool, _option("Print tables and errors only.", None, "--q
 Normalize = Annotated[
     str,
     _option(
-        "Scaling of the views. rows: samples to unit length, for counts and pixels; columns: "
-        "features to unit variance, for measurements in different units; auto: the one of "
-        "these that shows clearer clusters; none: no scaling. clinic=columns,genes=rows sets "
+        "Scaling of the views. rows: samples to unit length, for words and pixels; columns: "
+        "features to unit variance, for measurements in different units; log: rows of counts to "
+        "the same sum, then logarithms; auto: log for counts, and of the others the one that shows "
+        "clearer clusters; none: no scaling. clinic=columns,genes=rows sets "
         "single views.",
         "SCALING",
     ),
@@ -778,10 +779,10 @@ def _scaling(text: str) -> str | dict[str, str | None] | None:
     for value in text.split(","):
         view, equals, scaling = value.rpartition("=")
         alone = value == text and not equals
-        known = scaling in ("rows", "columns", "auto", "none")
+        known = scaling in ("rows", "columns", "log", "auto", "none")
         if not known or view in found or not (view or alone):
             raise typer.BadParameter(
-                f"{text!r}; expected rows, columns, auto or none, or VIEW=rows and so on",
+                f"{text!r}; expected rows, columns, log, auto or none, or VIEW=rows and so on",
                 param_hint="--normalize",
             )
         found[view] = None if scaling == "none" else scaling

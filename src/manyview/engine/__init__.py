@@ -1,6 +1,6 @@
 """Engines: blocks of rows in memory, on a GPU or on a Dask cluster."""
 
-from manyview.engine.base import Engine, engine_for
+from manyview.engine.base import Engine, engine_for, in_units
 from manyview.engine.block import Block, RowView, State, Sums, Update
 from manyview.engine.local import LocalEngine
 from manyview.engine.scaling import Scaling
@@ -17,4 +17,5 @@ __all__ = [
     "Update",
     "blas_threads",
     "engine_for",
+    "in_units",
 ]

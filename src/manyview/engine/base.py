@@ -27,15 +27,25 @@ from manyview.engine.arrays import (
     times,
     to_numpy,
 )
-from manyview.engine.block import Block, RowView, Sums, Update, add_sums
+from manyview.engine.block import Block, RowView, State, Sums, Update, add_sums
 from manyview.engine.scaling import Scaling
-from manyview.views import Normalize, Views, normalize_by_view
+from manyview.views import Normalize, Views, normalize_by_view, with_logs
 from manyview.views.checks import ROUNDING_OF_MEAN
 
-__all__ = ["Engine", "column_squares", "engine_for"]
+__all__ = ["Engine", "column_squares", "engine_for", "in_units"]
 
 S = TypeVar("S")
 T = TypeVar("T")
+
+
+def in_units(engine: Engine, views: Views, normalize: list[str | None]) -> Engine:
+    """Return an engine with the rows of `views` as they are, and the labels of `engine`."""
+    if "log" not in normalize:
+        return engine
+    raw = engine_for(views, normalize=None)
+    with raw.running():
+        raw.scatter(State.LABELS, to_numpy(engine.gather(State.LABELS)))
+    return raw
 
 
 def engine_for(
@@ -51,8 +61,8 @@ def engine_for(
     ----------
     views : Views
         Checked views: NumPy and SciPy arrays, torch tensors, or Dask arrays.
-    normalize : {"rows", "columns"} or None, or one of them for each view
-        Unit rows, standardised columns, or neither.
+    normalize : {"rows", "columns", "log"} or None, or one of them for each view
+        Unit rows, standardised columns, unit rows of the logarithms of counts, or neither.
     n_threads : int
         Threads over blocks in this process.
     scalings : list of Scaling, optional
@@ -62,7 +72,7 @@ def engine_for(
     -------
     Engine
     """
-    by_view = normalize_by_view(normalize, views)
+    views, by_view = with_logs(views, normalize_by_view(normalize, views))
     options: dict[str, Any] = {"normalize": by_view, "scalings": scalings}
     if views.place == "torch":
         from manyview.engine.torch import TorchEngine

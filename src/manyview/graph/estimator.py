@@ -46,7 +46,7 @@ class MultiViewSpectral(MultiViewClusterer):
         Most samples that are compared with each other; at least 2 K. Of more samples, so many
         random ones are embedded, and kernel regression on them embeds the others, so that time and
         memory grow linearly. By default 8,000, or 20 per cluster if that is more, up to 10,000.
-    normalize : {"auto", "rows", "columns"} or None, or list or dict of them, default="auto"
+    normalize : {"auto", "rows", "columns", "log"} or None, or list or dict of them, default="auto"
         Scaling of each view, as in :class:`manyview.MMC`.
     random_state : int, RandomState instance or None, default=None
         Seed of the landmarks, of the eigensolver and of k-means.
@@ -65,7 +65,7 @@ class MultiViewSpectral(MultiViewClusterer):
     embedding_ : ndarray of shape (n_samples, n_components)
         Spectral embedding: leading eigenvectors, at most 2 K - 1, weighted by how far their
         eigenvalues exceed noise, with rows of unit length; of the same kind as ``labels_``.
-    normalize_ : dict of str to {"rows", "columns"} or None
+    normalize_ : dict of str to {"rows", "columns", "log"} or None
         Scaling of each view, by its name.
     affinity_ : csr_array of shape (n_samples, n_samples) or None
         Symmetric weights of the graph; None with landmarks, where it is never formed.
@@ -105,7 +105,7 @@ class MultiViewSpectral(MultiViewClusterer):
         "graph": [StrOptions(set(_GRAPHS))],
         "neighbourhood": [Interval(Real, 0, None, closed="neither"), None],
         "landmarks": [Interval(Integral, 1, None, closed="left"), None],
-        "normalize": [StrOptions({"auto", "rows", "columns"}), list, tuple, dict, None],
+        "normalize": [StrOptions({"auto", "rows", "columns", "log"}), list, tuple, dict, None],
         "random_state": ["random_state"],
         "n_jobs": [
             Interval(Integral, None, -1, closed="right"),

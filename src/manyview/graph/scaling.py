@@ -1,14 +1,15 @@
 """Choice of the scaling of each view.
 
 Samples of a view are compared by angle, after scaling them to unit length, or by distance, after
-standardising the features. Words, counts and pixels want the angle; measurements in different
-units want the distance. Where a choice is left, all views are compared by angle first, then all by
-distance, then each view in the other way than the rest; a change is kept if clusters are then
-clearly clearer (:class:`manyview.graph.leave_one_out.Judged`). The leave-one-out error alone would
-prefer tables in which one feature outweighs the others, as any groups along it are easy to predict.
+standardising the features. Counts are brought to the same sum of each row, and the logarithms are
+compared by angle. Pixels want the angle of what is given; measurements in different units want the
+distance. Where a choice is left, all views are compared by angle first, then all by distance, then
+each view in the other way than the rest; a change is kept if clusters are then clearly clearer
+(:class:`manyview.graph.leave_one_out.Judged`). The leave-one-out error alone would prefer tables in
+which one feature outweighs the others, as any groups along it are easy to predict.
 
 Views that are mostly zeros are always compared by angle, since standardising makes their rarest
-features the largest.
+features the largest: by logarithms if they are counts (:mod:`manyview.views.counts`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,15 @@ from manyview.graph.leave_one_out import LabelJudge
 from manyview.graph.settings import DEFAULTS, GraphSettings
 from manyview.linalg.partition import unit_rows
 from manyview.linalg.threads import limited_threads
-from manyview.views import Normalize, Views, as_views, check_scale, normalize_by_view
+from manyview.views import (
+    Normalize,
+    Views,
+    are_counts,
+    as_views,
+    check_scale,
+    normalize_by_view,
+)
+from manyview.views.checks import SCALINGS
 
 __all__ = ["random_samples", "resolve_normalization"]
 
@@ -40,7 +49,7 @@ def resolve_normalization(
     n_threads: int = 1,
 ) -> list[str | None]:
     """Return the scaling of each view, with "auto" replaced by a choice."""
-    wanted = normalize_by_view(normalize, views, ("auto", "rows", "columns", None))
+    wanted = normalize_by_view(normalize, views, ("auto", *SCALINGS))
     open_views = [v for v, entry in enumerate(wanted) if entry == "auto"]
     by_view = ["rows" if entry == "auto" else entry for entry in wanted]
     if not open_views:
@@ -48,12 +57,12 @@ def resolve_normalization(
         return by_view
     sample = random_samples(views, settings.scaling_samples, rng)[1]
     n_clusters = min(n_clusters, settings.scaling_clusters)
+    for v in open_views:
+        by_view[v] = _by_angle(sample, views, v, settings)
     standardised = list(by_view)
     for v in open_views:
         if _may_be_standardised(sample, views, v, settings):
             standardised[v] = "columns"
-            if _one_feature_rules(sample, v, settings):
-                by_view[v] = "columns"
     check_scale(views, by_view)
     if standardised == by_view or sample.n_samples <= n_clusters:
         return by_view
@@ -74,7 +83,8 @@ def resolve_normalization(
             chosen, least = standardised, by_distance
         differ = [v for v in open_views if by_view[v] != standardised[v]]
         if len(differ) > 1:
-            flipped = [_with(chosen, v, _other(chosen[v])) for v in differ]
+            other = by_view if chosen is standardised else standardised
+            flipped = [_with(chosen, v, other[v]) for v in differ]
             found = list(pool.map(unclear, flipped))
             best = int(np.argmin(found))
             if found[best] < settings.clearly * least:
@@ -113,11 +123,18 @@ def _present(view: RowView) -> npt.NDArray[np.bool_]:
     return np.ones(view.x.shape[0], dtype=bool) if missing is None else ~missing
 
 
+def _by_angle(sample: Views, views: Views, v: int, settings: GraphSettings) -> str:
+    """Return how a view is scaled unless standardised views have clearer clusters."""
+    if _may_be_standardised(sample, views, v, settings) and _one_feature_rules(sample, v, settings):
+        return "columns"
+    return "log" if are_counts(_known_rows(sample, v)) else "rows"
+
+
 def _may_be_standardised(sample: Views, views: Views, v: int, settings: GraphSettings) -> bool:
     if is_sparse(sample.arrays[v]):
         return False
     rows = _rows_of(sample, v)
-    if not rows.size or np.mean(rows == 0) >= settings.mostly_zeros:
+    if _mostly_zeros(rows, settings):
         return False
     try:
         check_scale(views, ["columns" if w == v else "rows" for w in range(views.n_views)])
@@ -126,9 +143,25 @@ def _may_be_standardised(sample: Views, views: Views, v: int, settings: GraphSet
     return True
 
 
+def _mostly_zeros(rows: Any, settings: GraphSettings) -> bool:
+    filled = rows.count_nonzero() if is_sparse(rows) else np.count_nonzero(rows)
+    return bool(filled <= (1.0 - settings.mostly_zeros) * np.prod(rows.shape))
+
+
 def _rows_of(sample: Views, v: int) -> Any:
     view = sample.arrays[v]
     return view if sample.present is None else view[sample.present[:, v]]
+
+
+def _known_rows(sample: Views, v: int) -> Any:
+    """Return the rows of a view, with zeros in the place of unknown cells."""
+    rows = _rows_of(sample, v)
+    known = None if sample.known is None else sample.known[v]
+    if known is None:
+        return rows
+    if sample.present is not None:
+        known = known[sample.present[:, v]]
+    return np.where(known, rows, 0)
 
 
 def _one_feature_rules(sample: Views, v: int, settings: GraphSettings) -> bool:
@@ -137,9 +170,5 @@ def _one_feature_rules(sample: Views, v: int, settings: GraphSettings) -> bool:
     return bool(variances.max() >= settings.one_feature * variances.sum())
 
 
-def _with(by_view: list[str | None], v: int, scaling: str) -> list[str | None]:
+def _with(by_view: list[str | None], v: int, scaling: str | None) -> list[str | None]:
     return [scaling if w == v else entry for w, entry in enumerate(by_view)]
-
-
-def _other(scaling: str | None) -> str:
-    return "rows" if scaling == "columns" else "columns"

@@ -21,7 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from manyview._typing import ArrayLike, Floats, Matrix, NormalizeViews
 from manyview.base import MultiViewClusterer
 from manyview.choice import StableClusters, stable_clusters
-from manyview.engine import Engine, State, blas_threads, engine_for
+from manyview.engine import Engine, State, blas_threads, engine_for, in_units
 from manyview.engine.arrays import to_numpy
 from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
 from manyview.graph.scaling import resolve_normalization
@@ -123,14 +123,16 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         Early stopping: stop when this number of consecutive iterations each left 97 % of the
         indicator unchanged. Further iterations drop more features and overfit the training
         samples. None iterates until the objective converges.
-    normalize : {"auto", "rows", "columns"} or None, or list or dict of them, default="auto"
+    normalize : {"auto", "rows", "columns", "log"} or None, or list or dict of them, default="auto"
         Scale the samples of each view to unit length, or standardise its features. With None the
         views are used as they are, and rows should have a length of about 1, the size of the
-        appended constant. ``"auto"`` uses unit rows, or standardises dense views that are not
-        mostly zeros if clusters of up to 1,000 samples are then clearer. Standardised views are
+        appended constant. ``"log"`` is for counts: rows are brought to a sum of 10,000, every x
+        becomes log(1 + x), and these rows have unit length. ``"auto"`` uses logarithms of counts
+        and unit rows of other views, or standardises dense views that are not mostly zeros if
+        clusters of up to 500 samples are then clearer. Standardised views are
         compared by distance in place of angle, which plain tables of measurements need. A list has
         an entry for each view; a dict has them by the name of the view, and views that it does not
-        name have ``"auto"``. The data are not copied.
+        name have ``"auto"``. Data are copied for logarithms only.
     random_state : int, RandomState instance or None, default=None
         Seed of the initialisation.
     n_jobs : int, optional
@@ -163,7 +165,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         With ``n_clusters="auto"``, how stable other numbers of clusters are.
     gamma_ : float
         Weight of the penalty.
-    normalize_ : dict of str to {"rows", "columns"} or None
+    normalize_ : dict of str to {"rows", "columns", "log"} or None
         Scaling of each view, by its name.
     objective_ : ndarray of shape (n_iter_,)
         J after every iteration.
@@ -240,7 +242,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         "max_iter": [_POSITIVE],
         "tol": [Interval(Real, 0, None, closed="left")],
         "patience": [_POSITIVE, None],
-        "normalize": [StrOptions({"auto", "rows", "columns"}), list, tuple, dict, None],
+        "normalize": [StrOptions({"auto", "rows", "columns", "log"}), list, tuple, dict, None],
         "random_state": ["random_state"],
         "n_jobs": [Interval(Integral, None, -1, closed="right"), _POSITIVE, None],
         "verbose": ["verbose"],
@@ -346,7 +348,9 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
             engine.unrestrict()
             if n_init > 1:  # the blocks have the labels of the last restart
                 engine.scatter(State.LABELS, to_numpy(best.labels))
-            statistics = Statistics.of(engine, n_clusters, likely_pairs(predictor))
+        raw = in_units(engine, checked, by_view)
+        with raw.running():
+            statistics = Statistics.of(raw, n_clusters, likely_pairs(predictor))
         self._record_views(checked)
         self._record(best, problem, predictor)
         self._statistics = statistics

@@ -20,7 +20,7 @@ from scipy.optimize import linear_sum_assignment, minimize
 from scipy.special import softmax
 
 from manyview._typing import Matrix
-from manyview.engine import Engine, State, engine_for
+from manyview.engine import Engine, State, engine_for, in_units
 from manyview.engine.arrays import to_numpy
 from manyview.exceptions import warn_user
 from manyview.graph.leave_one_out import LabelJudge, judge_labels
@@ -162,7 +162,10 @@ class Training:
     def _check_unchanged(self, engine: Engine, labels: Labels) -> None:
         """Raise ChangedViewsError unless the views and labels are those of the fit."""
         engine.scatter(State.LABELS, labels)
-        if not Statistics.of(engine, self.n_clusters, ()).agrees_with(self.statistics):
+        raw = in_units(engine, self.views, self.predictor.normalize)
+        with raw.running():
+            found = Statistics.of(raw, self.n_clusters, ())
+        if not found.agrees_with(self.statistics):
             raise ChangedViewsError(
                 "the training views or labels_ were changed after fit, so memberships and view "
                 "weights cannot be computed. Fit again, and ask for membership_ and view_weights_ "

@@ -20,6 +20,7 @@ from manyview.mmc.prediction import CentreReadout, CosineReadout, Predictor, Rea
 from manyview.mmc.statistics import Statistics
 from manyview.mmc.view_weights import ViewWeights
 from manyview.storage import Form, as_json, whole_file
+from manyview.views.checks import SCALINGS
 
 __all__ = ["read_model", "write_model"]
 
@@ -303,7 +304,7 @@ def _check_consistent(model: MMC, arrays: Arrays) -> None:
     if not strings or not 0 < len(names) == len(set(names)):
         raise ValueError(f"its views are named {names!r}")
     by_view = model._predictor.normalize
-    if len(by_view) != len(names) or any(n not in ("rows", "columns", None) for n in by_view):
+    if len(by_view) != len(names) or any(n not in SCALINGS for n in by_view):
         raise ValueError(f"its views are scaled by {by_view!r}")
     if not isinstance(model.gamma_, float):
         raise ValueError(f"its gamma is {model.gamma_!r}")

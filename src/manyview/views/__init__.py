@@ -19,6 +19,7 @@ from manyview.views.checks import (
 )
 from manyview.views.container import Array, Views
 from manyview.views.convert import as_views, first_index, unchecked_views
+from manyview.views.counts import are_counts, with_logs
 from manyview.views.frames import (
     MAX_CATEGORIES,
     Text,
@@ -37,6 +38,7 @@ __all__ = [
     "Text",
     "Views",
     "align_to",
+    "are_counts",
     "as_views",
     "check_n_clusters",
     "check_same_views",
@@ -55,4 +57,5 @@ __all__ = [
     "warn_of_few_distinct",
     "warn_of_single_features",
     "with_absent",
+    "with_logs",
 ]

@@ -22,6 +22,7 @@ from manyview.views.container import Array, Views, listed
 
 __all__ = [
     "ROUNDING_OF_MEAN",
+    "SCALINGS",
     "Normalize",
     "check_compressed",
     "check_finite",
@@ -41,6 +42,8 @@ __all__ = [
 
 ROUNDING_OF_MEAN = 1e-11
 """A feature whose deviation is below this part of its mean is constant but for rounding."""
+
+SCALINGS = ("rows", "columns", "log", None)
 
 _CHECK_BYTES = 1 << 24  # rows that are compared at a time
 
@@ -207,11 +210,12 @@ def position(at: tuple[int, ...], features: npt.NDArray[np.str_] | None = None) 
 
 
 Normalize: TypeAlias = str | Sequence[str | None] | Mapping[str, str | None] | None
-"""Scaling of all views or of each, not validated: unit rows, standardised columns, or neither."""
+"""Scaling of all views or of each, not validated: unit rows, standardised columns, or neither, or
+unit rows of the logarithms of counts."""
 
 
 def normalize_by_view(
-    normalize: Normalize, views: Views, choices: Sequence[str | None] = ("rows", "columns", None)
+    normalize: Normalize, views: Views, choices: Sequence[str | None] = SCALINGS
 ) -> list[str | None]:
     """Return the scaling of each view, given one for all, a list, or a dict by view name.
 
@@ -254,17 +258,22 @@ def check_scale(views: Views, normalize: Normalize) -> None:
     """Raise if products of the scaled views overflow or underflow their precision.
 
     With unit rows, entries may have almost any size. With standardised columns, their squares must
-    be representable; without scaling, the products across all views.
+    be representable; without scaling, the products across all views. Counts may not be negative.
     """
     largest = float(np.finfo(views.dtype).max)
     ranges = views.ranges or tuple(map(value_range, views.arrays))
     by_view = normalize_by_view(normalize, views)
     each = zip(views.names, views.arrays, by_view, ranges, strict=True)
-    for name, array, of_view, (low, high) in each:
+    for v, (name, array, of_view, (low, high)) in enumerate(each):
         power = _power_of_largest(views, of_view)
         if not np.isfinite(low + high):
             raise ValueError(
                 f"view {name!r} has entries that are not finite; they were changed after as_views"
+            )
+        if of_view == "log" and low < 0 and (low := _lowest(views, v)) < 0:
+            raise ValueError(
+                f"view {name!r} has negative entries, the lowest {low:.3g}; normalize='log' "
+                "expects counts. Use 'rows' or 'columns' for this view"
             )
         peak = max(abs(low), abs(high))
         too_large = peak * np.sqrt(array.shape[1]) > largest**power
@@ -273,8 +282,16 @@ def check_scale(views: Views, normalize: Normalize) -> None:
             raise ValueError(
                 f"view {name!r} has entries of size {peak:.3g}: with normalize={of_view!r} their "
                 f"products leave the range of {views.dtype}; rescale them"
-                + ("" if of_view == "rows" else ", or use normalize='rows'")
+                + ("" if of_view in ("rows", "log") else ", or use normalize='rows'")
             )
+
+
+def _lowest(views: Views, v: int) -> float:
+    """Return the smallest entry of the samples that have a view."""
+    array = views.arrays[v]
+    if views.present is None or views.place == "dask":
+        return value_range(array)[0]
+    return value_range(views.take(views.present[:, v]).arrays[v])[0]
 
 
 def size_within_range(views: Views, v: int) -> float:
@@ -285,7 +302,7 @@ def size_within_range(views: Views, v: int) -> float:
 
 def _power_of_largest(views: Views, normalize: str | None) -> float:
     """Return the power of the largest representable number that entries may reach."""
-    return {"rows": 0.8, "columns": 0.4}.get(str(normalize), 0.4 / views.n_views)
+    return {"rows": 0.8, "log": 0.8, "columns": 0.4}.get(str(normalize), 0.4 / views.n_views)
 
 
 # Warnings
@@ -384,7 +401,7 @@ def _warn_of_numbers(
 
 def warn_of_single_features(views: Views, normalize: Normalize) -> None:
     """Warn of views with a single feature of one sign, which become constant in unit rows."""
-    by_view = normalize_by_view(normalize, views, ("auto", "rows", "columns", None))
+    by_view = normalize_by_view(normalize, views, ("auto", *SCALINGS))
     for v, (name, array) in enumerate(zip(views.names, views.arrays, strict=True)):
         if by_view[v] != "rows" or array.shape[1] > 1 or array.shape[0] == 1:
             continue
