@@ -15,7 +15,7 @@ import typer
 from rich.console import Console
 from typer.core import TyperGroup
 
-__all__ = ["Commands", "InterruptionError", "new_console", "print_bytes"]
+__all__ = ["Commands", "InterruptionError", "new_console", "noted_warnings", "print_bytes"]
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -98,6 +98,22 @@ def _warnings_as_lines() -> Iterator[list[Warning | str]]:
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
         yield shown
+
+
+@contextmanager
+def noted_warnings(noted: list[str]) -> Iterator[None]:
+    """Add the texts of warnings that are shown meanwhile to a list."""
+    show = warnings.showwarning
+
+    def note(message: Warning | str, *where: Any, **more: Any) -> None:
+        noted.append(str(message))
+        show(message, *where, **more)
+
+    warnings.showwarning = note
+    try:
+        yield
+    finally:
+        warnings.showwarning = show
 
 
 def _print_line(kind: str, message: str) -> None:
