@@ -257,8 +257,8 @@ def test_the_installed_command_ends_with_the_exit_code(tmp_path: Path) -> None:
     [
         (["-k", "0"], r"'-k': 0"),
         (["-k", "many"], r"'-k': .*'many'.*--help"),
-        (["-k", "121"], r"n_clusters=121"),
-        (["--rank", "3"], r"rank=3"),
+        (["-k", "121"], r"-k 121"),
+        (["--rank", "3"], r"--rank 3"),
         (["--gamma", "-1"], r"'--gamma': -1\.0"),
         (["--gamma", "inf"], r"'gamma' parameter .* Got inf"),
         (["--penalty", "l1"], r"'--penalty': 'l1'"),
@@ -348,7 +348,7 @@ def test_an_interrupt_before_the_fit_writes_nothing(
     def interrupt(*args: Any, **options: Any) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("manyview.cli.fit.find_dataset", interrupt)
+    monkeypatch.setattr("manyview.cli.fit.read_data", interrupt)
     result = run_fit(data, out)
     assert result.exit_code == 130
     assert result.stderr.strip() == "manyview: interrupted: nothing was written"

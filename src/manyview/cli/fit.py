@@ -10,7 +10,7 @@ from typing import Any
 
 from manyview import MMC, read_model, write_model
 from manyview._typing import Matrix
-from manyview.cli.console import InterruptionError, new_console, noted_warnings
+from manyview.cli.console import InterruptionError, new_console, noted_warnings, status
 from manyview.cli.outputs import (
     STDOUT,
     check_targets,
@@ -22,11 +22,12 @@ from manyview.cli.outputs import (
     objective_span,
     print_data,
     print_parts,
+    read_data,
     view_table,
     write_combinations,
     write_labels,
 )
-from manyview.datasets.files import find_dataset, sources_of
+from manyview.datasets.files import sources_of
 from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
 from manyview.mmc.checkpoint import previous_of
 from manyview.mmc.membership import Lazy
@@ -58,16 +59,18 @@ def fit_file(
         from manyview.report import write_fit_report
     remarks: list[str] = []
     with noted_warnings(remarks):
-        dataset = find_dataset(data, **(reading or {}))
+        dataset = read_data(data, shown=not quiet, **(reading or {}))
     if not quiet:
         print_data(dataset)
     start = perf_counter()
     with noted_warnings(remarks):
         model.fit(dataset.views)
     try:
-        membership: Matrix | None = model.membership_
+        with status("confidence of the samples", shown=not quiet):
+            membership: Matrix | None = model.membership_
         if saved is not None or report is not None or not quiet:
-            _ = model.view_weights_
+            with status("weights of the views", shown=not quiet):
+                _ = model.view_weights_
     except KeyboardInterrupt:
         message = "interrupted after the fit: confidences and weights of views are left out"
         warn_user(message, InterruptWarning)
@@ -160,7 +163,7 @@ def predict_file(
         # identical new samples are no fault, and fit has warned of the views
         warnings.simplefilter("ignore", ViewWarning)
         like = dict(zip(model.view_names_, model.feature_names_in_, strict=True))
-        dataset = find_dataset(data, **(reading or {}), like=like)
+        dataset = read_data(data, shown=not quiet, **(reading or {}), like=like)
     if not quiet:
         print_data(dataset)
     views = align_to(
