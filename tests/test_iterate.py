@@ -83,7 +83,7 @@ def test_one_line_on_a_terminal(capsys, monkeypatch):
         bar.step(1, "a")
         bar.step(2, "b")
     written = capsys.readouterr().err
-    assert written.count("\r") == 2
+    assert written.count("\r") == 3
     assert written.count("\n") == 1
 
 
@@ -93,13 +93,47 @@ def test_nothing_is_shown_by_default(capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_the_last_step_is_shown_if_the_work_ends_early(capsys):
+@pytest.mark.parametrize(
+    ("interrupted", "end"),
+    [
+        (False, "work [########################] done, value 4"),
+        (True, "work [------------------------] 4/100 value 4"),
+    ],
+)
+def test_work_that_ends_early_is_complete_unless_it_was_interrupted(capsys, interrupted, end):
     with ProgressBar("work", total=100, shown=True) as bar:
         for done in range(1, 5):
             bar.step(done, f"value {done}")
+        bar.interrupted = interrupted
     first, last = capsys.readouterr().err.splitlines()
     assert first.endswith("1/100 value 1")
-    assert last.endswith("4/100 value 4, ended")
+    assert last == end
+
+
+def test_a_terminal_shows_the_stage_until_the_next_step(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with ProgressBar("work", total=2, shown=True) as bar:
+        bar.stage("neighbours")
+        assert capsys.readouterr().err == "\rwork [------------------------] neighbours\x1b[K"
+        bar.clear()
+        assert capsys.readouterr().err == "\r\x1b[K"
+        bar.step(2, "a")
+        assert "neighbours" not in capsys.readouterr().err
+
+
+def test_work_that_fails_in_a_stage_leaves_an_empty_line(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with suppress(RuntimeError), ProgressBar("work", total=2, shown=True) as bar:
+        bar.stage("neighbours")
+        raise RuntimeError
+    assert capsys.readouterr().err.endswith("\r\x1b[K")
+
+
+def test_a_log_has_no_stages(capsys):
+    with ProgressBar("work", total=1, shown=True) as bar:
+        bar.stage("neighbours")
+        bar.step(1, "a")
+    assert capsys.readouterr().err == "work [########################] 1/1 a\n"
 
 
 def test_a_line_is_no_longer_than_the_terminal_is_wide(capsys, monkeypatch):
@@ -107,8 +141,9 @@ def test_a_line_is_no_longer_than_the_terminal_is_wide(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
     with ProgressBar("work", total=3, shown=True) as bar:
         bar.step(1, "a long word")
-    written = capsys.readouterr().err
-    assert written == "\r" + "work [########----------------"[:29] + "\x1b[K\n"
+        bar.interrupted = True
+    lines = capsys.readouterr().err.split("\x1b[K")
+    assert lines == 2 * ["\r" + "work [########----------------"[:29]] + ["\n"]
 
 
 def test_without_standard_error_nothing_is_shown(monkeypatch):

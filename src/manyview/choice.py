@@ -354,6 +354,7 @@ def stable_clusters(
     ):
         # of so many fits, single warnings say little; filters are shared by all threads
         warnings.simplefilter("ignore", UserWarning)
+        bar.stage(f"clusters of halves, for {numbers[0]} to {numbers[-1]} clusters")
         # without threads, an interrupt is immediate
         runs = pool.map(compared, seeds) if n_threads > 1 else map(compared, seeds)
         try:

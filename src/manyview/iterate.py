@@ -82,10 +82,11 @@ def warn_if_early(found: Iterated[State], *, remedy: str, what: str = "the objec
 
 
 class ProgressBar:
-    """A progress bar on standard error, with a text on the last step.
+    """A progress bar on standard error, with a text on the last step or the present stage.
 
     On a terminal or in a notebook the line is rewritten. Elsewhere, as in a log, there is one line
-    for every tenth of the work.
+    for every tenth of the work, and none for stages. Work that ends early, because iterations
+    converge, ends with a full bar, unless it was `interrupted`.
 
     Examples
     --------
@@ -101,7 +102,8 @@ class ProgressBar:
         self._shown = shown = shown and sys.stderr is not None  # absent in some processes
         self._rewrites = shown and (sys.stderr.isatty() or "ipykernel" in sys.modules)
         self._done, self._tenth = 0, -1
-        self._line = self._written = ""
+        self._line = self._word = self._written = ""
+        self.interrupted = False
 
     def __enter__(self) -> ProgressBar:
         return self
@@ -112,29 +114,51 @@ class ProgressBar:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if not self._line:
+        if not self._done:
+            self.clear()
             return
-        early = ", ended" if kind is None and self._done < self._total else ""
+        complete = kind is None and not self.interrupted
+        if complete and self._done < self._total:
+            self._line = f"{self._title} [{'#' * self.width}] done, {self._word}"
         if self._rewrites:
+            self._rewrite()
             sys.stderr.write("\n")
-        elif early or self._line != self._written:
-            sys.stderr.write(f"{self._line}{early}\n")
+        elif self._line != self._written:
+            sys.stderr.write(f"{self._line}\n")
+
+    def stage(self, word: str) -> None:
+        """Log and show what goes on before the next step."""
+        _LOGGER.debug("%s: %s", self._title, word)
+        if self._rewrites:
+            self._line = self._drawn(word)
+            self._rewrite()
+
+    def clear(self) -> None:
+        """Remove the line of a terminal, as before other output; the next step writes it again."""
+        if self._rewrites and self._line:
+            self._line = ""
+            self._rewrite()
 
     def step(self, done: int, word: str) -> None:
         """Log that `done` steps are complete, and show it."""
         _LOGGER.debug("%s %d/%d %s", self._title, done, self._total, word)
         if not self._shown:
             return
-        self._done = done
+        self._done, self._word = done, word
         tenth = 10 * done // self._total
-        filled = self.width * done // self._total
-        bar = "#" * filled + "-" * (self.width - filled)
-        self._line = f"{self._title} [{bar}] {done}/{self._total} {word}"
+        self._line = self._drawn(f"{done}/{self._total} {word}")
         if self._rewrites:
-            self._line = self._line[: shutil.get_terminal_size().columns - 1]
-            sys.stderr.write(f"\r{self._line}\x1b[K")
-            sys.stderr.flush()
+            self._rewrite()
         elif tenth > self._tenth:
             sys.stderr.write(f"{self._line}\n")
             self._written = self._line
         self._tenth = max(self._tenth, tenth)
+
+    def _drawn(self, word: str) -> str:
+        filled = self.width * self._done // self._total
+        return f"{self._title} [{'#' * filled}{'-' * (self.width - filled)}] {word}"
+
+    def _rewrite(self) -> None:
+        shown = self._line[: shutil.get_terminal_size().columns - 1]
+        sys.stderr.write(f"\r{shown}\x1b[K")
+        sys.stderr.flush()

@@ -65,7 +65,7 @@ def test_check_prints_before_it_rejects(patients: Path) -> None:
     assert re.search(r"^lab +4 +dense +0 \(0\.0%\) +1 \(0\.4%\)", text, re.M)
     assert "a fit would reject these data" in text
     last = result.stderr.splitlines()[-1]
-    assert re.search("error: n_clusters=61 is more than the 60 samples", last)
+    assert re.search("error: -k 61 is more than the 60 samples", last)
     fitted = run("fit", patients, *PREFIXES, "-k", 61, "-o", patients.with_name("out.csv"))
     assert fitted.exit_code == 2
     assert fitted.stderr.splitlines()[-1] == last

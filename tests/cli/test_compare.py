@@ -163,7 +163,7 @@ def interrupt(*args, **options):
 
 def test_an_interrupt_before_the_runs_writes_nothing(data, tmp_path, monkeypatch):
     kept = tmp_path / "runs.jsonl"
-    monkeypatch.setattr("manyview.cli.compare.find_dataset", interrupt)
+    monkeypatch.setattr("manyview.cli.compare.read_data", interrupt)
     result = run(data, "--results", kept)
     assert result.exit_code == 130
     assert result.stderr.strip() == "manyview: interrupted: nothing was written"

@@ -3,6 +3,7 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,8 +12,14 @@ import numpy as np
 import pytest
 
 from manyview.cli.compare import shown_progress
-from manyview.cli.console import _safe_streams, print_bytes
-from manyview.cli.outputs import STDOUT, write_labels
+from manyview.cli.console import (
+    _safe_streams,
+    _warnings_as_lines,
+    in_options,
+    noted_warnings,
+    print_bytes,
+)
+from manyview.cli.outputs import STDOUT, read_data, write_labels
 from manyview.datasets import make_views, write_views
 from manyview.experiment import METHODS, Task
 
@@ -230,3 +237,66 @@ def test_a_terminal_shows_a_bar(
     shown = plain(capsys.readouterr().err)
     assert "table" in shown
     assert "3/4" in shown
+
+
+def test_messages_of_the_library_name_the_options_of_the_command() -> None:
+    for text, shown in (
+        ("normalize='columns' may help", "--normalize columns may help"),
+        (
+            "after max_iter=1 iterations; raise max_iter",
+            "after --max-iter 1 iterations; raise --max-iter",
+        ),
+        ("or tol above 0.001", "or --tol above 0.001"),
+        ("gamma=1e-3. Use a smaller gamma", "--gamma 1e-3. Use a smaller --gamma"),
+        ("n_clusters='auto' with 9 samples", "-k auto with 9 samples"),
+        ("checkpoint='a/b.ckpt' with n_init=2:", "--checkpoint a/b.ckpt with --n-init 2:"),
+        ("view 'normalize' is constant", "view 'normalize' is constant"),
+    ):
+        assert in_options(text) == shown
+
+
+def test_a_warning_is_printed_once(capsys: pytest.CaptureFixture[str]) -> None:
+    with _warnings_as_lines() as shown:
+        for _ in range(2):
+            warnings.warn("use normalize='rows'", stacklevel=1)
+        warnings.warn("other", stacklevel=1)
+    assert len(shown) == 3
+    assert capsys.readouterr().err.splitlines() == [
+        "manyview: warning: use --normalize rows",
+        "manyview: warning: other",
+    ]
+
+
+def test_the_warnings_of_a_fit_name_options(tmp_path: Path) -> None:
+    # one feature dominates all rows
+    table = np.abs(np.random.default_rng(0).normal(size=(60, 4))) * [1e4, 1, 1, 1]
+    write_views(tmp_path / "some.npz", {"a": table})
+    options = ("--quiet", "--normalize", "rows")
+    result = run_fit(tmp_path / "some.npz", tmp_path / "labels.csv", *options, k=2)
+    assert "--normalize columns" in result.stderr
+    assert "normalize=" not in result.stderr
+
+
+def test_noted_warnings_are_shown_and_each_is_noted_once() -> None:
+    noted: list[str] = []
+    with warnings.catch_warnings(record=True) as shown:
+        warnings.simplefilter("always")
+        with noted_warnings(noted):
+            for _ in range(2):
+                warnings.warn("use normalize='rows'", stacklevel=1)
+    assert noted == ["use --normalize rows"]
+    assert len(shown) == 2
+
+
+@pytest.mark.parametrize("is_terminal", [True, False])
+def test_only_a_terminal_shows_what_is_read(
+    data: Path, monkeypatch: pytest.MonkeyPatch, is_terminal: bool
+) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, "isatty", lambda: is_terminal, raising=False)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    read_data(str(data), shown=False)
+    assert stream.getvalue() == ""
+    assert read_data(str(data)).views.n_samples == N_SAMPLES
+    assert (f"reading {data.parent}"[:40] in stream.getvalue()) == is_terminal

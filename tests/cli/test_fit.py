@@ -1,4 +1,5 @@
 import csv
+import html
 import inspect
 import io
 import re
@@ -21,6 +22,7 @@ from .command import (
     N_SAMPLES,
     assert_rejected,
     clusters_in,
+    must_not_run,
     plain,
     run,
     run_fit,
@@ -255,8 +257,8 @@ def test_the_installed_command_ends_with_the_exit_code(tmp_path: Path) -> None:
     [
         (["-k", "0"], r"'-k': 0"),
         (["-k", "many"], r"'-k': .*'many'.*--help"),
-        (["-k", "121"], r"n_clusters=121"),
-        (["--rank", "3"], r"rank=3"),
+        (["-k", "121"], r"-k 121"),
+        (["--rank", "3"], r"--rank 3"),
         (["--gamma", "-1"], r"'--gamma': -1\.0"),
         (["--gamma", "inf"], r"'gamma' parameter .* Got inf"),
         (["--penalty", "l1"], r"'--penalty': 'l1'"),
@@ -346,7 +348,7 @@ def test_an_interrupt_before_the_fit_writes_nothing(
     def interrupt(*args: Any, **options: Any) -> NoReturn:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("manyview.cli.fit.find_dataset", interrupt)
+    monkeypatch.setattr("manyview.cli.fit.read_data", interrupt)
     result = run_fit(data, out)
     assert result.exit_code == 130
     assert result.stderr.strip() == "manyview: interrupted: nothing was written"
@@ -477,6 +479,43 @@ def test_existing_files_are_kept(data: Path, saved: Path, others: Path, out: Pat
     assert_rejected(run_fit(data, "-", "--model", saved), "exists; .*--model")
     assert_rejected(run_fit(data, out, "--force", "--model", out), "name the same file")
     assert saved.read_bytes() == kept
+
+
+def test_the_report_is_a_page_with_the_warnings_of_the_fit(
+    data: Path, out: Path, tmp_path: Path
+) -> None:
+    page = tmp_path / "page.html"
+    result = run_fit(data, out, "--report", page, "--max-iter", 1, "--quiet")
+    assert result.exit_code == 0
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith("<!doctype html>")
+    warning = result.stderr.removeprefix("manyview: warning: ").strip()
+    assert warning
+    assert html.escape(warning) in text
+    assert "Known classes are used for scoring only" in text
+
+
+def test_a_report_that_cannot_be_written_is_rejected_before_the_fit(
+    data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(MMC, "fit", must_not_run)
+    page = tmp_path / "page.html"
+    page.write_text("before")
+    assert_rejected(run_fit(data, out, "--report", page), "page.html exists; pass --force")
+    assert_rejected(run_fit(data, out, "--report", tmp_path), "--report: .* is a folder")
+    assert_rejected(run_fit(data, out, "--report", tmp_path / "no" / "page.html"), "no folder")
+    assert_rejected(run_fit(data, out, "--report", out), "same file")
+    assert_rejected(run_fit(data, out, "--report", data, "--force"), "would replace the data")
+    assert_rejected(run_fit(data, out, "--report", "-"), "--report - is standard output")
+    assert page.read_text() == "before"
+    assert not out.exists()
+
+
+def test_a_report_replaces_a_file_by_force(data: Path, out: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    page.write_text("before")
+    assert run_fit(data, out, "--report", page, "--force").exit_code == 0
+    assert page.read_text(encoding="utf-8").startswith("<!doctype html>")
 
 
 def test_identical_new_samples_give_no_warning(saved: Path, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def test_an_existing_file_is_replaced_only_with_force(
 ) -> None:
     out.write_text("precious")
     with monkeypatch.context() as patched:
-        patched.setattr("manyview.cli.fit.find_dataset", must_not_run)
+        patched.setattr("manyview.cli.fit.read_data", must_not_run)
         assert_rejected(run_fit(data, out), r"labels\.csv exists; .*--force")
     assert out.read_text() == "precious"
     assert run_fit(data, out, "--force").exit_code == 0
@@ -126,7 +126,7 @@ def test_the_checkpoint_never_replaces_the_data(data: Path, out: Path) -> None:
 def test_labels_never_replace_the_checkpoint(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
-    monkeypatch.setattr("manyview.cli.fit.find_dataset", must_not_run)
+    monkeypatch.setattr("manyview.cli.fit.read_data", must_not_run)
     same = ["--checkpoint", tmp_path / "folder" / ".." / "fit.csv", *options]
     assert_rejected(run_fit(data, tmp_path / "fit.csv", *same), "name the same file")
 
@@ -134,7 +134,7 @@ def test_labels_never_replace_the_checkpoint(
 def test_labels_never_replace_the_previous_checkpoint(
     data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("manyview.cli.fit.find_dataset", must_not_run)
+    monkeypatch.setattr("manyview.cli.fit.read_data", must_not_run)
     message = "--out names .*checkpoint"
     (tmp_path / "link").symlink_to(tmp_path / "fit.ckpt")
     for name in ("fit.ckpt", "link"):
@@ -193,7 +193,7 @@ def test_a_bad_target_of_features_is_rejected_before_the_work(
     data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, message: str
 ) -> None:
     (tmp_path / "older.csv").write_text("precious")
-    monkeypatch.setattr("manyview.cli.fit.find_dataset", must_not_run)
+    monkeypatch.setattr("manyview.cli.fit.read_data", must_not_run)
     target = data if name == data.name else tmp_path / name
     assert_rejected(run_fit(data, out, "--explain", target), message)
     assert (tmp_path / "older.csv").read_text() == "precious"
@@ -207,7 +207,7 @@ def test_labels_and_features_cannot_both_go_to_standard_output(data: Path) -> No
 def test_binary_files_cannot_go_to_standard_output(
     data: Path, out: Path, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
-    monkeypatch.setattr("manyview.cli.fit.find_dataset", must_not_run)
+    monkeypatch.setattr("manyview.cli.fit.read_data", must_not_run)
     message = f"{option} - is standard output"
     assert_rejected(run_fit(data, out, option, "-"), message)
 
@@ -241,7 +241,7 @@ def test_bad_targets_are_rejected_before_the_work(
 ) -> None:
     if name == "fifo":
         os.mkfifo(tmp_path / name)
-    monkeypatch.setattr("manyview.cli.fit.find_dataset", must_not_run)
+    monkeypatch.setattr("manyview.cli.fit.read_data", must_not_run)
     assert_rejected(run_fit(data, tmp_path / name, "--force"), message)
 
 
@@ -253,7 +253,7 @@ def test_an_unwritable_folder_is_rejected_before_the_work(
 
     # tests may run as root, whom permissions do not restrict
     monkeypatch.setattr("tempfile.TemporaryFile", denied)
-    monkeypatch.setattr("manyview.cli.fit.find_dataset", must_not_run)
+    monkeypatch.setattr("manyview.cli.fit.read_data", must_not_run)
     assert_rejected(run_fit(data, out), "--out: .*Permission denied")
 
 

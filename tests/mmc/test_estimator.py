@@ -355,6 +355,15 @@ class TestProgress:
         assert out == ""
         assert "MMC [" in err
         assert f"objective {model.objective_[0]:.6g}" in err
+        last = err.splitlines()[-1]
+        assert last == f"MMC [{24 * '#'}] done, objective {model.objective_[-1]:.6g}"
+
+    def test_stages_come_before_the_iterations(self, caplog):
+        with caplog.at_level("DEBUG", "manyview"):
+            fitted(blobs()[0])
+        stages = [f"MMC: {name}" for name in ("scaling", "neighbours", "candidates", "iterations")]
+        assert caplog.messages[:4] == stages
+        assert caplog.messages[4].startswith("MMC 1/100")
 
     def test_not_converged(self):
         with pytest.warns(ConvergenceWarning, match="max_iter=1"):

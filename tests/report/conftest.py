@@ -4,10 +4,11 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
+from manyview import MMC
 from manyview.datasets import Dataset, make_views
 from manyview.experiment import Run
 from manyview.metrics import score_all
-from manyview.report import write_report
+from manyview.report import write_fit_report, write_report
 
 NASTY = (
     "<script>alert(1)</script>",
@@ -131,3 +132,18 @@ def plain_page(tmp_path_factory, plain, runs_of):
     runs = runs_of(plain, methods=("SEC", "KCTD", "MMC"))
     runs += runs_of(plain, methods=("SEC",), protocol="tuned", params={"mu": 0.1})
     return write_report(tmp_path_factory.mktemp("plain") / "report.html", runs, [plain])
+
+
+@pytest.fixture(scope="session")
+def fit_page(tmp_path_factory, plain):
+    """A page of a fit without classes."""
+    path = tmp_path_factory.mktemp("fit") / "page.html"
+    return write_fit_report(path, MMC(3, random_state=0).fit(plain.views), plain.views)
+
+
+@pytest.fixture(scope="session")
+def nasty_fit_page(tmp_path_factory, nasty):
+    path = tmp_path_factory.mktemp("nasty_fit") / "page.html"
+    data = replace(nasty, notes=(NASTY[4],))
+    model = MMC(4, random_state=0).fit(nasty.views)
+    return write_fit_report(path, model, data, title=NASTY[0], remarks=[NASTY[2]])

@@ -217,3 +217,105 @@ def test_dark_mode_changes_page_and_figures(opened, plain_page):
         light[1],
     )
     assert looks(page) == light
+
+
+# The page of a fit
+
+NARROW = {"width": 390, "height": 844}
+
+
+def _contrast(page, selector):
+    """Return the contrast ratio of the text of an element and the page behind it."""
+    return page.evaluate(
+        """selector => {
+          const light = (text) => {
+            const parts = text.match(/[\\d.]+/g).slice(0, 3).map((part) => {
+              const c = part / 255;
+              return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4;
+            });
+            return 0.2126 * parts[0] + 0.7152 * parts[1] + 0.0722 * parts[2];
+          };
+          const own = light(getComputedStyle(document.querySelector(selector)).color);
+          const behind = light(getComputedStyle(document.body).backgroundColor);
+          return (Math.max(own, behind) + 0.05) / (Math.min(own, behind) + 0.05);
+        }""",
+        selector,
+    )
+
+
+@pytest.mark.parametrize("which", ["fit_page", "nasty_fit_page"])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_fit_is_readable_on_a_phone(opened, request, which, scheme):
+    path = request.getfixturevalue(which)
+    found = opened(path, viewport=NARROW, color_scheme=scheme)
+    assert found.said == []
+    assert found.asked == [path.as_uri()]
+    assert found.page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
+    assert found.page.evaluate("document.documentElement.scrollHeight") < 6000
+    for selector in ("p", "a", ".lead", ".up", ".down", ".kept", ".spread"):
+        assert _contrast(found.page, selector) >= 4.5, selector
+
+
+def test_a_comparison_on_a_phone_is_not_endless(opened, plain_page):
+    page = opened(plain_page, viewport=NARROW).page
+    assert page.evaluate("document.documentElement.scrollHeight") < 6000
+    products = page.locator(".words").first
+    assert not products.is_visible()
+    page.locator("details.fold summary", has_text="Cluster").first.click()
+    box = products.bounding_box()
+    assert box["x"] >= 0
+    assert box["x"] + box["width"] <= NARROW["width"]
+
+
+def test_long_parts_are_open_on_a_wide_screen(opened, fit_page):
+    page = opened(fit_page, viewport={"width": 1280, "height": 800}).page
+    assert page.locator("details.fold:not([open])").count() == 0
+    page.set_viewport_size(NARROW)
+    wait_until(page, "() => !document.querySelector('details.fold[open]')")
+
+
+def test_pointing_at_the_map_shows_a_sample(opened, fit_page):
+    page = opened(fit_page).page
+    page.locator(".map use").nth(5).hover()
+    told = page.locator(".map output").inner_text()
+    assert "sample " in told
+    assert "confidence 0." in told
+    assert "runner-up: cluster " in told
+    page.mouse.move(2, 2)
+    assert not page.locator(".map output").is_visible()
+
+
+def test_the_keyboard_moves_over_the_map(opened, fit_page):
+    page = opened(fit_page).page
+    page.locator(".map").focus()
+    told = page.locator(".map output")
+    shown = []
+    for key in ("ArrowRight", "ArrowRight", "ArrowDown", "ArrowDown", "ArrowUp", "End"):
+        page.keyboard.press(key)
+        shown.append(told.inner_text().splitlines())
+    assert shown[0][0] != shown[1][0]
+    clusters = [lines[1].split(",")[0] for lines in shown]
+    assert clusters == [f"cluster {k}" for k in (0, 0, 1, 2, 1, 2)]
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    page.keyboard.press("Escape")
+    assert not told.is_visible()
+
+
+def test_all_of_a_fit_is_reached_by_tab(opened, fit_page):
+    page = opened(fit_page).page
+    reached = set()
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        reached.add(
+            page.evaluate("document.activeElement.className || document.activeElement.tagName")
+        )
+    assert {"skip", "map", "A", "SUMMARY", "scroll"} <= reached
+
+
+def test_names_in_a_fit_run_no_script(opened, nasty_fit_page):
+    found = opened(nasty_fit_page)
+    assert found.page.title() == "<script>alert(1)</script>"
+    found.page.locator(".map").first.focus()
+    found.page.keyboard.press("Home")
+    assert "<b>bold</b>" in found.page.locator(".map output").first.inner_text()
+    assert found.said == []

@@ -70,7 +70,7 @@ def test_many_classes_are_shown_in_part():
     rng = np.random.default_rng(0)
     model = MMC(60, init=rng.permutation(np.repeat(np.arange(60), 3)), tol=0.5, random_state=0)
     reading = read(Dataset(made.views, made.y, name="many"), model.fit(made.views), [])
-    assert (reading.n_rows, reading.n_columns) == (40, 40)
+    assert len(reading.cluster_lines) == reading.most_classes == 40
     assert len(reading.cluster_lines) == 40
 
 
@@ -190,21 +190,21 @@ def test_a_sample_for_which_nothing_is_predicted_stands_with_its_cluster():
 @pytest.mark.parametrize("count", [2, 3, 6, 15])
 def test_certain_samples_are_nearest_to_their_own_cluster(count):
     prediction, labels = _certain((30,) * count)
-    samples, anchors, _ = places(prediction, labels)
+    samples, anchors, _ = places(shares(prediction, labels), labels)
     distances = np.linalg.norm(samples[:, None] - anchors[None], axis=2)
     np.testing.assert_array_equal(distances.argmin(axis=1), labels)
 
 
 def test_no_two_samples_share_a_place():
     prediction, labels = _certain((200, 50))
-    samples, _, _ = places(prediction, labels)
+    samples, _, _ = places(shares(prediction, labels), labels)
     assert len(np.unique(samples.round(6), axis=0)) == len(samples)
 
 
 def test_a_sample_between_two_clusters_stands_between_their_places():
     prediction, labels = _certain((40, 40, 40, 40))
     prediction[0] = 0.5 * prediction[0] + 0.5 * prediction[45]
-    samples, anchors, room = places(prediction, labels)
+    samples, anchors, room = places(shares(prediction, labels), labels)
     middle = (anchors[0] + anchors[1]) / 2
     assert np.linalg.norm(samples[0] - middle) <= room + 0.1
 
@@ -212,13 +212,13 @@ def test_a_sample_between_two_clusters_stands_between_their_places():
 def test_clusters_that_share_samples_are_neighbours():
     prediction, labels = _certain((20,) * 6)
     prediction[:20, 4] += 0.5 * prediction[0, 0]
-    _, anchors, _ = places(prediction, labels)
+    _, anchors, _ = places(shares(prediction, labels), labels)
     others = np.linalg.norm(anchors - anchors[0], axis=1)
     assert others[4] <= np.sort(others)[1] + 1e-9
 
 
 def test_one_cluster_and_numbers_with_gaps_have_places():
-    samples, anchors, _ = places(np.ones((4, 1)), [7, 7, 7, 7])
+    samples, anchors, _ = places(shares(np.ones((4, 1)), [7, 7, 7, 7]), [7, 7, 7, 7])
     assert samples.shape == (4, 2)
     assert anchors.tolist() == [[0, 0]]
-    assert places(np.eye(3)[[0, 2, 2]], [0, 2, 2])[1].shape == (2, 2)
+    assert places(shares(np.eye(3)[[0, 2, 2]], [0, 2, 2]), [0, 2, 2])[1].shape == (2, 2)

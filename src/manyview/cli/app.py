@@ -63,6 +63,7 @@ labels found so far, or leaves out confidences and weights of views if the itera
     "manyview fit news.npz -k 6 --gamma 0.1 --n-init 5 --out labels.csv --force",
     "manyview fit views.mat -k 10 --normalize columns --out - | sort -t, -k2n",
     "manyview fit news.npz -k 6 --out groups.csv --explain features.csv",
+    "manyview fit news.npz -k auto --report page.html",
     "manyview fit patients.csv -k 5 --view clinic=age,sex,bmi --view 'genes=ENSG*'",
     "manyview fit patients -k 5 --id-column barcode --model patients.model",
     "manyview fit large.npz -k 100 --checkpoint fit.ckpt",
@@ -324,6 +325,14 @@ def fit(
         Path | None,
         _option("Model file to write, for the command predict.", "FILE", "--model"),
     ] = None,
+    report: Annotated[
+        Path | None,
+        _option(
+            "HTML page to write: sizes and confidence of the clusters, a map of the samples, and "
+            "what characterises each cluster.",
+            "FILE",
+        ),
+    ] = None,
     force: Force = False,
     classes: Classes = None,
     id_column: IdColumn = None,
@@ -432,6 +441,7 @@ def fit(
         model,
         explain=explain,
         saved=saved,
+        report=report,
         force=force,
         quiet=quiet,
         reading=_reading(

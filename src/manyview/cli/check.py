@@ -11,9 +11,8 @@ from rich.table import Table
 
 from manyview import MMC, Views
 from manyview.cli.console import new_console
-from manyview.cli.outputs import data_line, facts, print_parts, table
+from manyview.cli.outputs import data_line, facts, print_parts, read_data, table
 from manyview.datasets import Dataset
-from manyview.datasets.files import find_dataset
 
 __all__ = ["check_data"]
 
@@ -33,7 +32,7 @@ def check_data(
     Raise what the fit would raise before its first iteration. `reading` holds options of
     :func:`manyview.datasets.read_views`, `parameters` are those of :class:`manyview.MMC`.
     """
-    dataset = find_dataset(data, **(reading or {}))
+    dataset = read_data(data, **(reading or {}))
     k = n_clusters or max(1, min(_USUAL_CLUSTERS, dataset.views.n_samples // 2))
     problem, scaling = None, [""] * dataset.views.n_views
     try:

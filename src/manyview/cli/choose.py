@@ -15,9 +15,10 @@ from manyview.cli.outputs import (
     free_path,
     print_data,
     print_parts,
+    read_data,
     table,
 )
-from manyview.datasets.files import find_dataset, sources_of
+from manyview.datasets.files import sources_of
 from manyview.storage import whole_file
 
 __all__ = ["choose_for_file"]
@@ -46,7 +47,7 @@ def choose_for_file(
     if plot is not None:
         _check_format(plot)
         check_targets(sources, {"--plot": plot}, new=("--plot",), force=force)
-    dataset = find_dataset(data, **(reading or {}))
+    dataset = read_data(data, shown=not quiet, **(reading or {}))
     if not quiet:
         print_data(dataset)
     if last is None:

@@ -20,9 +20,9 @@ from manyview.cli.outputs import (
     check_replaceable_report,
     check_targets,
     print_parts,
+    read_data,
     table,
 )
-from manyview.datasets.files import find_dataset
 from manyview.experiment import (
     METHODS,
     Listener,
@@ -65,7 +65,7 @@ def compare_files(
     """
     chosen = methods_named(methods)
     runs_path = _checked_outputs(results, json, report)
-    datasets = [find_dataset(name, **(reading or {})) for name in data]
+    datasets = [read_data(name, shown=not quiet, **(reading or {})) for name in data]
     with interrupts_explained(runs_path):
         with (
             nullcontext() if runs_path is None else ResultsFile(runs_path) as file,

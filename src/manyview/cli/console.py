@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import warnings
@@ -13,9 +14,18 @@ from typing import Any, TextIO, cast
 
 import typer
 from rich.console import Console
+from rich.text import Text
 from typer.core import TyperGroup
 
-__all__ = ["Commands", "InterruptionError", "new_console", "print_bytes"]
+__all__ = [
+    "Commands",
+    "InterruptionError",
+    "in_options",
+    "new_console",
+    "noted_warnings",
+    "print_bytes",
+    "status",
+]
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -62,7 +72,7 @@ def _exit_code(run: Callable[[], Any]) -> int:
         message = str(error) or type(error).__name__
         if isinstance(error, OSError) and error.strerror:
             message = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
-        _print_line("error", message)
+        _print_line("error", in_options(message))
         return BAD_INPUT
     except Exception as error:
         # Usage errors are click's in some versions of typer and its own in others.
@@ -89,15 +99,80 @@ def _usage_message(error: Any) -> str:
 @contextmanager
 def _warnings_as_lines() -> Iterator[list[Warning | str]]:
     shown: list[Warning | str] = []
+    printed: set[str] = set()
 
     def show(message: Warning | str, *where: Any, **more: Any) -> None:
         shown.append(message)
-        _print_line("warning", str(message))
+        text = in_options(str(message))
+        if text not in printed:
+            _print_line("warning", text)
+        printed.add(text)
 
     with warnings.catch_warnings():
         warnings.simplefilter("always", UserWarning)
         warnings.showwarning = show
         yield shown
+
+
+@contextmanager
+def noted_warnings(noted: list[str]) -> Iterator[None]:
+    """Add the texts of warnings that are shown meanwhile to a list, each once."""
+    show = warnings.showwarning
+
+    def note(message: Warning | str, *where: Any, **more: Any) -> None:
+        text = in_options(str(message))
+        if text not in noted:
+            noted.append(text)
+        show(message, *where, **more)
+
+    warnings.showwarning = note
+    try:
+        yield
+    finally:
+        warnings.showwarning = show
+
+
+# parameters whose options have other names
+_OPTIONS = {"n_clusters": "-k", "random_state": "--seed", "n_jobs": "--jobs"}
+_GIVEN = re.compile(
+    r"\b(checkpoint|gamma|indicator|init|max_iter|n_clusters|n_init|n_jobs|normalize|order|patience"
+    r"|penalty|random_state|rank|tol)=(?:'([^']*)'|([\w.+-]*[\w+-]))"
+)
+_NAMED = (
+    ("raise max_iter", "raise --max-iter"),
+    ("or tol above", "or --tol above"),
+    ("a smaller gamma", "a smaller --gamma"),
+    ("choose_n_clusters(views)", "the command choose-k"),
+)
+
+
+def in_options(text: str) -> str:
+    """Return a message of the library with its parameters as options of the command.
+
+    Examples
+    --------
+    >>> in_options("use normalize='columns', or raise max_iter=100")
+    'use --normalize columns, or raise --max-iter 100'
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name = found[1]
+        return f"{_OPTIONS.get(name, '--' + name.replace('_', '-'))} {found[2] or found[3]}"
+
+    text = _GIVEN.sub(option, text)
+    for words, others in _NAMED:
+        text = text.replace(words, others)
+    return text
+
+
+@contextmanager
+def status(text: str, *, shown: bool = True) -> Iterator[None]:
+    """Show on a terminal what goes on, and nothing elsewhere."""
+    if not (shown and sys.stderr.isatty()):
+        yield
+        return
+    with new_console(stderr=True).status(Text(text)):  # a string would be read as markup
+        yield
 
 
 def _print_line(kind: str, message: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from manyview import MMC, read_model, write_model
 from manyview._typing import Matrix
-from manyview.cli.console import InterruptionError, new_console
+from manyview.cli.console import InterruptionError, new_console, noted_warnings, status
 from manyview.cli.outputs import (
     STDOUT,
     check_targets,
@@ -22,11 +22,12 @@ from manyview.cli.outputs import (
     objective_span,
     print_data,
     print_parts,
+    read_data,
     view_table,
     write_combinations,
     write_labels,
 )
-from manyview.datasets.files import find_dataset, sources_of
+from manyview.datasets.files import sources_of
 from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
 from manyview.mmc.checkpoint import previous_of
 from manyview.mmc.membership import Lazy
@@ -43,37 +44,50 @@ def fit_file(
     *,
     explain: Path | None,
     saved: Path | None,
+    report: Path | None,
     force: bool,
     quiet: bool,
     reading: Mapping[str, Any] | None = None,
 ) -> None:
-    """Fit a model to a file or data set, and write its labels, features and itself.
+    """Fit a model to a file or data set, and write its labels, features, itself and a page on it.
 
     `reading` holds options of :func:`manyview.datasets.read_views`.
     """
-    _check_fit_targets(data, model, out=out, explain=explain, saved=saved, force=force)
-    dataset = find_dataset(data, **(reading or {}))
+    targets = {"--out": out, "--explain": explain, "--model": saved, "--report": report}
+    _check_fit_targets(data, model, targets, force=force)
+    if report is not None:  # before the fit, as it needs an extra
+        from manyview.report import write_fit_report
+    remarks: list[str] = []
+    with noted_warnings(remarks):
+        dataset = read_data(data, shown=not quiet, **(reading or {}))
     if not quiet:
         print_data(dataset)
     start = perf_counter()
-    model.fit(dataset.views)
+    with noted_warnings(remarks):
+        model.fit(dataset.views)
     try:
-        membership: Matrix | None = model.membership_
-        if saved is not None or not quiet:
-            _ = model.view_weights_
+        with status("confidence of the samples", shown=not quiet):
+            membership: Matrix | None = model.membership_
+        if saved is not None or report is not None or not quiet:
+            with status("weights of the views", shown=not quiet):
+                _ = model.view_weights_
     except KeyboardInterrupt:
         message = "interrupted after the fit: confidences and weights of views are left out"
         warn_user(message, InterruptWarning)
         model._memberships, model._view_weights = Lazy.of(None), Lazy.of(None)
         membership = None
     seconds = perf_counter() - start
-    writers: dict[str, tuple[Path | None, Callable[[Path], None]]] = {
+    writers: dict[str, tuple[Path | None, Callable[[Path], object]]] = {
         "labels": (
             out,
             lambda path: write_labels(path, model.labels_, dataset.sample_ids, membership),
         ),
         "features": (explain, lambda path: _write_features(path, model)),
         "model": (saved, lambda path: write_model(path, model)),
+        "report": (
+            report,
+            lambda path: write_fit_report(path, model, dataset, remarks=remarks),
+        ),
     }
     written: dict[str, Path | None] = dict.fromkeys(writers)
     # standard output is last, as its reader may block
@@ -105,13 +119,13 @@ def fit_file(
 
 
 def _check_fit_targets(
-    data: str, model: MMC, *, out: Path, explain: Path | None, saved: Path | None, force: bool
+    data: str, model: MMC, given: Mapping[str, Path | None], *, force: bool
 ) -> None:
     """Raise unless all files of a fit can be written."""
     checkpoint = None if model.checkpoint is None else Path(model.checkpoint)
-    targets = {"--out": out, "--explain": explain, "--model": saved, "--checkpoint": checkpoint}
+    targets = {**given, "--checkpoint": checkpoint}
     sources = [("data", path) for path in sources_of(data)]
-    check_targets(sources, targets, new=("--out", "--explain", "--model"), force=force)
+    check_targets(sources, targets, new=tuple(given), force=force)
     if checkpoint is None:
         return
     previous = previous_of(file_place(checkpoint))
@@ -149,7 +163,7 @@ def predict_file(
         # identical new samples are no fault, and fit has warned of the views
         warnings.simplefilter("ignore", ViewWarning)
         like = dict(zip(model.view_names_, model.feature_names_in_, strict=True))
-        dataset = find_dataset(data, **(reading or {}), like=like)
+        dataset = read_data(data, shown=not quiet, **(reading or {}), like=like)
     if not quiet:
         print_data(dataset)
     views = align_to(

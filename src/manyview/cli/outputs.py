@@ -19,8 +19,9 @@ from rich.table import Table
 
 from manyview import MMC, Views
 from manyview._typing import Matrix
-from manyview.cli.console import new_console, print_bytes
+from manyview.cli.console import new_console, print_bytes, status
 from manyview.datasets import Dataset
+from manyview.datasets.files import find_dataset, sources_of
 from manyview.exceptions import warn_user
 from manyview.metrics import score_all
 from manyview.mmc.explain import Combination
@@ -42,6 +43,7 @@ __all__ = [
     "objective_span",
     "print_data",
     "print_parts",
+    "read_data",
     "table",
     "view_table",
     "write_combinations",
@@ -258,6 +260,19 @@ def data_line(name: str, views: Views) -> str:
     plural = "s" if views.n_views > 1 else ""
     names = ", ".join(views.names)
     return f"{name}: {views.n_samples} samples in {views.n_views} view{plural}: {names}"
+
+
+def read_data(name: str, *, shown: bool = True, **options: Any) -> Dataset:
+    """Return a data set by path or name; a terminal shows meanwhile that it is read."""
+    size = sum(
+        part.stat().st_size
+        for path in sources_of(name)
+        for part in (path.iterdir() if path.is_dir() else [path])
+        if part.is_file()
+    )
+    text = f"reading {name}" + (f" ({size / 1e6:.0f} MB)" if size >= 1e6 else "")
+    with status(text, shown=shown):
+        return find_dataset(name, **options)
 
 
 def print_data(dataset: Dataset) -> None:

@@ -32,7 +32,7 @@ them is treated so, and the regressions predict the others: time is linear in th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from typing import NamedTuple, Self
 
@@ -70,11 +70,13 @@ def judge_labels(
     order: int | None = None,
     neighbourhood: float = 1.0,
     settings: GraphSettings = DEFAULTS,
+    on_stage: Callable[[str], None] = lambda name: None,
 ) -> float:
     """Put labels into the blocks that regressions and neighbours predict best.
 
     With `initial`, the spectral clusters of several affinity graphs are candidates for initial
-    labels. Without it, the initial labels are those in the blocks.
+    labels. Without it, the initial labels are those in the blocks. `on_stage` is called before the
+    candidates are compared.
 
     Returns
     -------
@@ -85,6 +87,7 @@ def judge_labels(
         engine, n_clusters, rng, order=order, neighbourhood=neighbourhood, settings=settings
     )
     if initial:
+        on_stage("candidates")
         best = judge.best_candidate(rng)
     else:
         best = judge.settled(engine.take_state(State.LABELS, judge.graphs.sample).astype(np.intp))

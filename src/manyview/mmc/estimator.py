@@ -140,7 +140,8 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         as many as BLAS would use. The labels do not depend on it. Torch and Dask use their own
         threads.
     verbose : int, default=0
-        1 shows a progress bar with the objective, and the part of unknown cells.
+        1 shows a progress bar with the stages of the initialisation and the objective, and the
+        part of unknown cells.
     checkpoint : path, optional
         File for checkpoints of the fit; it requires ``n_init=1``. After an interrupt or a crash the
         same call resumes from the file, with the result of an uninterrupted fit. If the fit had
@@ -312,45 +313,49 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         checked = self._setup_fit(views)
         rng = self._generator()
         choice, n_clusters = self._resolved_n_clusters(checked, rng)
-        by_view = resolve_normalization(
-            self.normalize, checked, n_clusters, rng, self._graph_settings, self._n_threads
-        )
-        rank = checked_rank(self.rank, n_clusters, checked.n_views, self.order)
-        init: str | Given = (
-            self.init
-            if isinstance(self.init, str)
-            else Given.of(self.init, checked.n_samples, n_clusters)
-        )
-        start = LabelInitialisation(init, n_clusters, rank, self.order, self._graph_settings)
-        engine = self._engine(checked, by_view)
-        with engine.running():
-            file = saved = None
-            if path is not None:
-                resolved = {"n_clusters": n_clusters, "rank": rank, "normalize": by_view}
-                parameters = self.get_params(deep=False) | resolved
-                file = CheckpointFile(path, engine, checked, parameters, rng)
-                saved = file.read()
-            # before features are dropped
-            mean_rows, squares = map(list, zip(*engine.moments, strict=True))
-            gamma = self.gamma if saved is None else saved.gamma
-            problem = self._problem(engine, n_clusters, gamma)
-        message = dominance_warning(squares) if set(by_view) == {"rows"} else None
-        if message is not None:
-            warn_user(message, ViewWarning)
         n_init = self._n_restarts
-        bar = ProgressBar("MMC", total=n_init * self.max_iter, shown=bool(self.verbose))
-        options = {} if file is None else {"keep": partial(file.keep, engine, problem, rng)}
-        with engine.running(), bar:
-            best, interrupted = best_of(
-                n_init, engine, problem, start if saved is None else saved, rng, bar, **options
+        with ProgressBar("MMC", total=n_init * self.max_iter, shown=bool(self.verbose)) as bar:
+            bar.stage("scaling")
+            by_view = resolve_normalization(
+                self.normalize, checked, n_clusters, rng, self._graph_settings, self._n_threads
             )
-            predictor = self._predictor_of(best, engine, mean_rows, by_view)
-            engine.unrestrict()
-            if n_init > 1:  # the blocks have the labels of the last restart
-                engine.scatter(State.LABELS, to_numpy(best.labels))
-        raw = in_units(engine, checked, by_view)
-        with raw.running():
-            statistics = Statistics.of(raw, n_clusters, likely_pairs(predictor))
+            rank = checked_rank(self.rank, n_clusters, checked.n_views, self.order)
+            init: str | Given = (
+                self.init
+                if isinstance(self.init, str)
+                else Given.of(self.init, checked.n_samples, n_clusters)
+            )
+            start = LabelInitialisation(
+                init, n_clusters, rank, self.order, self._graph_settings, on_stage=bar.stage
+            )
+            engine = self._engine(checked, by_view)
+            with engine.running():
+                file = saved = None
+                if path is not None:
+                    resolved = {"n_clusters": n_clusters, "rank": rank, "normalize": by_view}
+                    parameters = self.get_params(deep=False) | resolved
+                    file = CheckpointFile(path, engine, checked, parameters, rng)
+                    saved = file.read()
+                # before features are dropped
+                mean_rows, squares = map(list, zip(*engine.moments, strict=True))
+                gamma = self.gamma if saved is None else saved.gamma
+                problem = self._problem(engine, n_clusters, gamma)
+            message = dominance_warning(squares) if set(by_view) == {"rows"} else None
+            if message is not None:
+                bar.clear()
+                warn_user(message, ViewWarning)
+            options = {} if file is None else {"keep": partial(file.keep, engine, problem, rng)}
+            with engine.running():
+                best, bar.interrupted = best_of(
+                    n_init, engine, problem, start if saved is None else saved, rng, bar, **options
+                )
+                predictor = self._predictor_of(best, engine, mean_rows, by_view)
+                engine.unrestrict()
+                if n_init > 1:  # the blocks have the labels of the last restart
+                    engine.scatter(State.LABELS, to_numpy(best.labels))
+            raw = in_units(engine, checked, by_view)
+            with raw.running():
+                statistics = Statistics.of(raw, n_clusters, likely_pairs(predictor))
         self._record_views(checked)
         self._record(best, problem, predictor)
         self._statistics = statistics
@@ -368,10 +373,10 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
         self._view_weights = Lazy(training.view_weights)
         self.n_clusters_, self.choice_ = n_clusters, choice
         message = fit_warning(
-            best.fitted, problem, checked, gamma=self.gamma, interrupted=interrupted
+            best.fitted, problem, checked, gamma=self.gamma, interrupted=bar.interrupted
         )
         if message is not None:
-            warn_user(message, InterruptWarning if interrupted else ConvergenceWarning)
+            warn_user(message, InterruptWarning if bar.interrupted else ConvergenceWarning)
         return self
 
     def _check_data(self, views: Any) -> list[str | None]:

@@ -165,7 +165,7 @@ class Combinations(list[Combination]):
         for cluster in self._clusters():
             lines.append(self._title(cluster))
             own = [entry for entry in self if entry.cluster == cluster]
-            lines += [f"  {entry.text}; {self._value(entry)}" for entry in own]
+            lines += [f"  {entry.text}; {self.value_text(entry)}" for entry in own]
             lines += [] if own else [f"  {_NOTHING}"]
         return "\n".join(lines) or "no combinations"
 
@@ -173,7 +173,7 @@ class Combinations(list[Combination]):
         rows = []
         for cluster in self._clusters():
             texts = [
-                (entry.text, self._value(entry)) for entry in self if entry.cluster == cluster
+                (entry.text, self.value_text(entry)) for entry in self if entry.cluster == cluster
             ] or [(_NOTHING, "")]
             title = f'<th rowspan="{len(texts)}">{escape(self._title(cluster))}</th>'
             for at, (text, value) in enumerate(texts):
@@ -187,7 +187,8 @@ class Combinations(list[Combination]):
     def _title(self, cluster: int) -> str:
         return f"cluster {cluster}"
 
-    def _value(self, entry: Combination) -> str:
+    def value_text(self, entry: Combination) -> str:
+        """Return what an entry is ranked by, as text."""
         return f"weight {entry.weight:.3g}"
 
 
@@ -227,7 +228,8 @@ class Profile(Combinations):
         plural = "" if size == 1 else "s"
         return f"cluster {cluster}: {size} sample{plural} ({size / sum(self.sizes):.1%})"
 
-    def _value(self, entry: Combination) -> str:
+    def value_text(self, entry: Combination) -> str:
+        """Return the part of membership that an entry explains, or adds, as text."""
         part = f"{entry.explains or 0.0:.0%}"
         if len(entry.features) == 1:
             return f"explains {part}"

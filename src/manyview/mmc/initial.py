@@ -6,6 +6,7 @@ Factors are fitted to them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, ClassVar, Self
@@ -57,7 +58,8 @@ class InitialSettings:
 class LabelInitialisation:
     """Initialisation of fits: how labels are found, and the shape of the factors.
 
-    `init` is one of ``INITS``, or what the caller gave.
+    `init` is one of ``INITS``, or what the caller gave. `on_stage` is called with the name of each
+    stage.
     """
 
     init: str | Given
@@ -65,6 +67,7 @@ class LabelInitialisation:
     rank: int
     order: int | None
     graph_settings: GraphSettings = DEFAULTS
+    on_stage: Callable[[str], None] = lambda name: None
     settings: ClassVar[InitialSettings] = InitialSettings()
 
     @property
@@ -85,6 +88,7 @@ class LabelInitialisation:
             "neighbourhood": float(self.settings.neighbourhood_factor**number),
         }
         given = None
+        self.on_stage("neighbours")
         if isinstance(self.init, Given):
             engine.scatter(State.LABELS, self.init.labels)
             given = self.init.indicator
@@ -100,8 +104,10 @@ class LabelInitialisation:
                 rng,
                 initial=self.init == "graph",
                 settings=self.graph_settings,
+                on_stage=self.on_stage,
                 **options,
             )
+        self.on_stage("iterations")
         return self._from_labels(engine, problem, rng, given=given)
 
     def _from_labels(

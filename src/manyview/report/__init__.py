@@ -1,6 +1,7 @@
-"""HTML reports of comparisons."""
+"""HTML reports of fits and comparisons."""
 
 try:
+    from manyview.report.fit import write_fit_report
     from manyview.report.page import write_report
 except ModuleNotFoundError as error:
     if error.name not in {"jinja2", "plotly"}:
@@ -9,4 +10,4 @@ except ModuleNotFoundError as error:
         f"the report needs {error.name}: pip install 'manyview[app]'", name=error.name
     ) from error
 
-__all__ = ["write_report"]
+__all__ = ["write_fit_report", "write_report"]

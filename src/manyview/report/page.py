@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import os
-from base64 import b64encode
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
-from hashlib import sha256
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 from plotly.offline import get_plotlyjs
-from sklearn.utils.validation import check_is_fitted
 
 from manyview.datasets import Dataset
 from manyview.experiment import Run
@@ -32,8 +25,8 @@ from manyview.report.comparison import (
     standings,
     time_and_quality,
 )
-from manyview.report.reading import MOST_POINTS, Reading, fitted, read
-from manyview.report.text import as_json, figure
+from manyview.report.reading import MOST_POINTS, Reading, check_model, fitted, read
+from manyview.report.rendering import rendered
 from manyview.storage import whole_file
 
 Facts = list[tuple[str, str]]
@@ -88,6 +81,14 @@ def _fact(value: Any) -> str:
     return str(value)
 
 
+_CONTENTS = (
+    ("results", "Results"),
+    ("spread", "Spread over seeds"),
+    ("time", "Time and quality"),
+    ("convergence", "Convergence"),
+    ("found", "Clusters found by MMC"),
+    ("protocol", "Protocol"),
+)
 _ALL_POINTS = 15_000  # over all maps, to keep the page small
 _FAILURES = (ValueError, ArithmeticError, np.linalg.LinAlgError, MemoryError)
 
@@ -154,8 +155,7 @@ def write_report(
     _check(reported, datasets, given)
     # open the file first, to fail before the fits if it cannot be written
     with whole_file(target) as file:
-        # names may contain lone surrogates
-        file.write(_page(reported, datasets, title, sessions, given).encode(errors="replace"))
+        file.write(_page(reported, datasets, title, sessions, given))
     return target
 
 
@@ -172,21 +172,10 @@ def _check(runs: Sequence[Run], datasets: Sequence[Dataset], models: Mapping[str
                 + ", ".join(map(repr, sorted(known)))
             )
         if dataset.name in models:
-            _check_model(models[dataset.name], dataset)
+            check_model(models[dataset.name], dataset)
     for name in models:
         if name not in names:
             raise ValueError(f"there is a model of {name!r}, but no data set of that name")
-
-
-def _check_model(model: Any, dataset: Dataset) -> None:
-    if not isinstance(model, MMC):
-        raise TypeError(f"the model of {dataset.name!r} is {model!r}; expected a fitted MMC")
-    check_is_fitted(model, "labels_")
-    if len(model.labels_) != dataset.views.n_samples:
-        raise ValueError(
-            f"the model of {dataset.name!r} has {len(model.labels_)} samples, the data set has "
-            f"{dataset.views.n_samples}"
-        )
 
 
 def _page(
@@ -195,7 +184,7 @@ def _page(
     title: str,
     sessions: Sequence[Mapping[str, Any]] | None,
     models: Mapping[str, MMC],
-) -> str:
+) -> bytes:
     charts: dict[str, Chart] = {}
     by_name = {dataset.name: dataset for dataset in datasets}
     most_points = min(MOST_POINTS, _ALL_POINTS // max(1, len(datasets)))
@@ -217,10 +206,17 @@ def _page(
             if "reading" in entry:
                 charts[f"map-{at}"] = entry["reading"].map
         sets.append(entry)
-    return _rendered(
+    return rendered(
+        "report.html.j2",
+        code=[get_plotlyjs()],
+        scripts=("sort.js", "figures.js"),
+        contents=_CONTENTS,
+        data=charts,
         title=title,
         sets=sets,
-        charts=charts,
+        charts=set(charts),
+        columns=COLUMNS,
+        scores=SCORES,
         seeds=seeds_of(runs),
         sessions=described_sessions(runs, sessions),
         n_runs=len(runs),
@@ -248,40 +244,3 @@ def _reading(dataset: Dataset, model: MMC | None, most_points: int) -> dict[str,
         return {"reading": read(dataset, model, remarks, most_points=most_points)}
     except _FAILURES as error:
         return {"failure": str(error) or type(error).__name__}
-
-
-def _rendered(*, charts: Mapping[str, Chart], **content: Any) -> str:
-    environment = Environment(
-        loader=PackageLoader("manyview.report", "assets"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["figure"] = figure
-    scripts = [_script(get_plotlyjs()), *map(_script, map(_asset, ("sort.js", "figures.js")))]
-    return environment.get_template("report.html.j2").render(
-        **content,
-        columns=COLUMNS,
-        scores=SCORES,
-        charts=set(charts),
-        data=Markup(as_json(charts)),
-        style=Markup(_asset("report.css")),
-        scripts=scripts,
-        policy=" ".join(_policy(script) for script in scripts),
-        written=datetime.now(UTC),
-    )
-
-
-def _asset(name: str) -> str:
-    return files("manyview.report").joinpath("assets", name).read_text(encoding="utf-8")
-
-
-def _script(code: str) -> Markup:
-    # browsers normalise line ends before they check the hash
-    return Markup(code.replace("\r\n", "\n").replace("\r", "\n"))
-
-
-def _policy(script: str) -> str:
-    """Return the content security policy source that allows this script."""
-    return f"'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"

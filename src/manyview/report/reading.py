@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.cluster import contingency_matrix
+from sklearn.utils.validation import check_is_fitted
 
 from manyview._typing import Floats
 from manyview.base import feature_name
@@ -127,14 +129,14 @@ def shares(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> Floats:
     return found
 
 
-def places(prediction: npt.ArrayLike, labels: npt.ArrayLike) -> tuple[Floats, Floats, float]:
+def places(part: Floats, labels: npt.ArrayLike) -> tuple[Floats, Floats, float]:
     """Return coordinates of samples and clusters on a map, and the radius of the largest cluster.
 
-    Clusters lie on a circle, neighbours being those that share samples. A sample lies at the mean
-    of the clusters weighted by its shares. The samples of a cluster are then spread out in a
-    spiral, the most certain in the middle, so that none hides another.
+    `part` has the shares of the clusters that occur in `labels`, in ascending order. Clusters lie
+    on a circle, neighbours being those that share samples. A sample lies at the mean of the
+    clusters weighted by its shares. The samples of a cluster are then spread out in a spiral, the
+    most certain in the middle, so that none hides another.
     """
-    part = shares(prediction, labels)
     _, at, sizes = np.unique(labels, return_inverse=True, return_counts=True)
     count = len(sizes)
     angle = np.empty(count)
@@ -170,8 +172,8 @@ def _round(part: Floats, at: npt.NDArray[np.intp]) -> list[int]:
 
 MOST_POINTS = 5000
 MOST_CLASSES = 40
-_SYMBOLS = 8
-_COLOURS = 10
+SYMBOLS = 8
+COLOURS = 10
 
 
 @dataclass(frozen=True)
@@ -189,7 +191,7 @@ class Reading:
     """Everything the page shows about one fitted model.
 
     `params` are the parameters that differ from the defaults, `remarks` the warnings of the fit,
-    `n_rows` and `n_columns` the part of the contingency table that is shown.
+    `most_classes` the rows and columns of the contingency table that are shown at most.
     """
 
     params: str
@@ -198,8 +200,7 @@ class Reading:
     remarks: list[str]
     table: Contingency
     class_names: list[str]
-    n_rows: int
-    n_columns: int
+    most_classes: int
     marks: list[Mark]
     map: Chart
     n_drawn: int
@@ -217,7 +218,7 @@ class Reading:
                 else str(cluster),
                 self.clusters[cluster],
             )
-            for at, cluster in enumerate(self.table.clusters[: self.n_columns])
+            for at, cluster in enumerate(self.table.clusters[: self.most_classes])
         ]
 
     @property
@@ -230,6 +231,18 @@ def class_name(dataset: Dataset, label: int) -> str:
     """Return the name of a class, or its number if it has none."""
     names = dataset.class_names
     return str(names[label]) if names is not None and 0 <= label < len(names) else str(label)
+
+
+def check_model(model: Any, dataset: Dataset) -> None:
+    """Raise unless a model is a fitted MMC with the samples of a data set."""
+    if not isinstance(model, MMC):
+        raise TypeError(f"the model of {dataset.name!r} is {model!r}; expected a fitted MMC")
+    check_is_fitted(model, "labels_")
+    if len(model.labels_) != dataset.views.n_samples:
+        raise ValueError(
+            f"the model of {dataset.name!r} has {len(model.labels_)} samples, the data set has "
+            f"{dataset.views.n_samples}"
+        )
 
 
 def fitted(dataset: Dataset, seed: int = 0) -> tuple[MMC, list[str]]:
@@ -248,6 +261,26 @@ def fitted(dataset: Dataset, seed: int = 0) -> tuple[MMC, list[str]]:
     ]
 
 
+_OF_THE_RUN = {"checkpoint", "checkpoint_every", "n_jobs", "verbose"}
+
+
+def other_params(model: MMC) -> str:
+    """Return the parameters that affect the result and differ from their defaults."""
+    defaults = MMC(model.n_clusters).get_params()
+    return ", ".join(
+        f"{name}={value if np.ndim(value) == 0 else 'given'}"
+        for name, value in model.get_params().items()
+        if name not in _OF_THE_RUN and (np.ndim(value) or value != defaults[name])
+    )
+
+
+def drawn_samples(n_samples: int, most: int) -> npt.NDArray[np.int64]:
+    """Return the numbers of the samples on a map: all, or `most` random ones."""
+    if n_samples <= most:
+        return np.arange(n_samples)
+    return np.sort(np.random.default_rng(0).choice(n_samples, most, replace=False))
+
+
 def read(
     dataset: Dataset, model: MMC, remarks: list[str], *, most_points: int = MOST_POINTS
 ) -> Reading:
@@ -258,24 +291,16 @@ def read(
     y, labels = np.asarray(dataset.y), np.asarray(model.labels_)
     table = contingency(y, labels)
     names = [class_name(dataset, label) for label in table.classes]
-    rows = np.arange(len(labels))
-    if len(labels) > most_points:
-        rows = np.sort(np.random.default_rng(0).choice(len(labels), most_points, replace=False))
-    defaults = MMC(model.n_clusters).get_params()
+    rows = drawn_samples(len(labels), most_points)
     return Reading(
-        params=", ".join(
-            f"{name}={value if np.ndim(value) == 0 else 'given'}"
-            for name, value in model.get_params().items()
-            if np.ndim(value) or value != defaults[name]
-        ),
+        params=other_params(model),
         n_iter=int(model.n_iter_),
         scores=score_all(y, labels),
         remarks=remarks,
         table=table,
         class_names=names,
-        n_rows=min(len(table.classes), MOST_CLASSES),
-        n_columns=min(len(table.clusters), MOST_CLASSES),
-        marks=_marks(table, names),
+        most_classes=MOST_CLASSES,
+        marks=matched_marks(table, names),
         map=_map(dataset, model, table, names, rows),
         n_drawn=len(rows),
         n_samples=len(labels),
@@ -284,12 +309,13 @@ def read(
     )
 
 
-def _marks(table: Contingency, names: list[str]) -> list[Mark]:
+def matched_marks(table: Contingency, names: list[str]) -> list[Mark]:
+    """Return the marks of classes and clusters; a class and its matched cluster share one."""
     n = table.n_matched
     pairs: list[tuple[str | None, int | None]] = [*zip(names[:n], table.clusters[:n], strict=True)]
     pairs += [(name, None) for name in names[n:]]
     pairs += [(None, cluster) for cluster in table.clusters[n:]]
-    return [Mark(at % _COLOURS, at % _SYMBOLS, *pair) for at, pair in enumerate(pairs)]
+    return [Mark(at % COLOURS, at % SYMBOLS, *pair) for at, pair in enumerate(pairs)]
 
 
 def _map(
@@ -303,7 +329,9 @@ def _map(
     labels = np.asarray(model.labels_)[rows]
     y = np.asarray(dataset.y)[rows]
     ids = dataset.sample_ids
-    samples, anchors, room = places(model.transform(dataset.views.take(rows)), labels)
+    samples, anchors, room = places(
+        shares(model.transform(dataset.views.take(rows)), labels), labels
+    )
     return {
         "x": np.round(samples[:, 0], 3).tolist(),
         "y": np.round(samples[:, 1], 3).tolist(),
