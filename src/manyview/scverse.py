@@ -373,7 +373,7 @@ def _write_views(path: Path, dataset: Dataset) -> None:
     ids: Any = dataset.sample_ids
     for v, (name, array) in enumerate(views.items()):
         rows = slice(None) if views.present is None else views.present[:, v]
-        features = views.feature_names[v]
+        features: Any = views.feature_names[v]
         if features is None:
             features = [f"{name}{d}" for d in range(array.shape[1])]
         some = sp.csr_matrix(array)[rows] if sp.issparse(array) else array[rows]
