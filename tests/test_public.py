@@ -9,8 +9,9 @@ CONTRACT = {
         *("MMC", "SEC", "CoRegSC", "AMGL", "RMKMC", "MultiNMF", "KCTD", "SCMV3DT"),
         "MultiViewSpectral",
         *("choose_n_clusters", "StableClusters"),
-        *("Views", "as_views", "read_model", "write_model", "__version__"),
+        *("Views", "as_views", "read_model", "write_model", "scverse", "__version__"),
     ],
+    "manyview.scverse": ["mmc"],
     "manyview.graph": ["MultiViewSpectral"],
     "manyview.metrics": ["clustering_accuracy", "normalized_mutual_info"],
     "manyview.datasets": [

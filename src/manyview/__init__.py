@@ -1,5 +1,6 @@
 """Clustering of samples that come in several views."""
 
+from manyview import scverse
 from manyview._version import __version__
 from manyview.baselines import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
 from manyview.choice import StableClusters, choose_n_clusters
@@ -23,5 +24,6 @@ __all__ = [
     "as_views",
     "choose_n_clusters",
     "read_model",
+    "scverse",
     "write_model",
 ]

@@ -135,3 +135,44 @@ def write_h5mu():
             write_frame(file, "obs", obs, columns or {})
 
     return write
+
+
+@pytest.fixture
+def write_h5ad():
+    """Write ``X``, and entries of layers, obsm, obs and var by name, as AnnData does."""
+
+    def write(path, array, layers=None, obsm=None, obs=None, var=None):
+        n, d = array.shape
+        with h5py.File(path, "w") as file:
+            write_frame(file, "obs", [f"cell{i}" for i in range(n)], obs or {})
+            write_frame(file, "var", [f"g{i}" for i in range(d)], var or {})
+            write_matrix(file, "X", array)
+            for name, entries in (("layers", layers), ("obsm", obsm)):
+                group = file.create_group(name)
+                for key, value in (entries or {}).items():
+                    if isinstance(value, dict):
+                        write_frame(group, key, [f"cell{i}" for i in range(n)], value)
+                    else:
+                        write_matrix(group, key, value)
+
+    return write
+
+
+@pytest.fixture
+def write_tenx():
+    """Write counts, with a row for each cell, as Cell Ranger 3 does."""
+
+    def write(path, counts, names, kinds):
+        columns = sp.csc_array(counts.T)
+        with h5py.File(path, "w") as file:
+            group = file.create_group("matrix")
+            group["barcodes"] = np.array([f"AC{n}-1" for n in range(len(counts))], dtype="S")
+            for part in ("data", "indices", "indptr"):
+                group[part] = getattr(columns, part)
+            group["shape"] = np.array(columns.shape, dtype="i4")
+            features = group.create_group("features")
+            features["id"] = np.array([f"ENSG{d}" for d in range(len(names))], dtype="S")
+            features["name"] = np.array(names, dtype="S")
+            features["feature_type"] = np.array(kinds, dtype="S")
+
+    return write

@@ -50,9 +50,12 @@ _FIT_HELP = _help(
 
 DATA is a table (.csv, .tsv, .txt, .xlsx, .parquet, .feather, also .gz), a folder, .zip or \
 workbook of tables with one per view and a common column of sample ids, a native file (.npz), a \
-MATLAB file (.mat), a MuData file (.h5mu), or the name of a data set, such as digits. A single \
-table is cut into views by --view. Known classes in DATA are used for scoring only. The command \
-check shows what would be read.
+MATLAB file (.mat), a file of cells (.h5mu of MuData, .h5ad of AnnData, .h5 of 10x Genomics), or \
+the name of a data set, such as digits. A single table is cut into views by --view, which also \
+gives the addresses of views in a file of cells. Known classes in DATA are used for scoring only. \
+The command check shows what would be read.
+
+With --out FILE.h5mu or FILE.h5ad, a copy of the file of cells gets the results.
 
 -k auto compares 2 to 20 clusters like the command choose-k and takes the recommended number.
 
@@ -66,6 +69,8 @@ labels found so far, or leaves out confidences and weights of views if the itera
     "manyview fit news.npz -k auto --report page.html",
     "manyview fit patients.csv -k 5 --view clinic=age,sex,bmi --view 'genes=ENSG*'",
     "manyview fit patients -k 5 --id-column barcode --model patients.model",
+    "manyview fit cells.h5mu -k 8 --out clustered.h5mu",
+    "manyview fit cells.h5ad -k 8 --view rna=obsm/X_pca --view protein=obsm/protein",
     "manyview fit large.npz -k 100 --checkpoint fit.ckpt",
 )
 
@@ -199,8 +204,8 @@ Quiet = Annotated[bool, _option("Print warnings and errors only.", None, "--quie
 Classes = Annotated[
     str | None,
     _option(
-        "Column of known classes, for scoring, in a table, the labels file of a folder or a .h5mu "
-        "file.",
+        "Column of known classes, for scoring, in a table, the labels file of a folder, or a .h5mu "
+        "or .h5ad file.",
         "NAME",
     ),
 ]
@@ -212,7 +217,8 @@ View = Annotated[
     list[str] | None,
     _option(
         "View of a single table: its name and columns, with * for any characters. May be "
-        "repeated: --view clinic=age,sex --view genes='ENSG*'.",
+        "repeated: --view clinic=age,sex --view genes='ENSG*'. Of a file of cells: its name and "
+        "address, such as rna=rna:layers/counts or pca=obsm/X_pca.",
         "NAME=COLUMNS",
         "--view",
         default="one view",

@@ -27,10 +27,13 @@ from manyview.cli.outputs import (
     write_combinations,
     write_labels,
 )
+from manyview.datasets import Dataset
 from manyview.datasets.files import sources_of
+from manyview.datasets.single_cells import single_addresses
 from manyview.exceptions import InterruptWarning, ViewWarning, warn_user
 from manyview.mmc.checkpoint import previous_of
 from manyview.mmc.membership import Lazy
+from manyview.scverse import check_annotated, is_annotated, write_annotated
 from manyview.storage import file_place
 from manyview.views import align_to
 
@@ -78,10 +81,7 @@ def fit_file(
         membership = None
     seconds = perf_counter() - start
     writers: dict[str, tuple[Path | None, Callable[[Path], object]]] = {
-        "labels": (
-            out,
-            lambda path: write_labels(path, model.labels_, dataset.sample_ids, membership),
-        ),
+        "labels": (out, lambda path: _write_out(path, data, model, dataset, reading, membership)),
         "features": (explain, lambda path: _write_features(path, model)),
         "model": (saved, lambda path: write_model(path, model)),
         "report": (
@@ -126,6 +126,9 @@ def _check_fit_targets(
     targets = {**given, "--checkpoint": checkpoint}
     sources = [("data", path) for path in sources_of(data)]
     check_targets(sources, targets, new=tuple(given), force=force)
+    out = given["--out"]
+    if out is not None and is_annotated(out):
+        check_annotated(out, Path(data))
     if checkpoint is None:
         return
     previous = previous_of(file_place(checkpoint))
@@ -135,6 +138,22 @@ def _check_fit_targets(
             raise ValueError(
                 f"{option} names {path}, the file of the previous checkpoint; give another {option}"
             )
+
+
+def _write_out(
+    path: Path,
+    data: str,
+    model: MMC,
+    dataset: Dataset,
+    reading: Mapping[str, Any] | None,
+    membership: Matrix | None,
+) -> None:
+    """Write the labels, as CSV or into a copy of the file of cells."""
+    if is_annotated(path):
+        addresses = single_addresses((reading or {}).get("views") or {})
+        write_annotated(path, Path(data), model, dataset, addresses)
+    else:
+        write_labels(path, model.labels_, dataset.sample_ids, membership)
 
 
 def _write_features(path: Path, model: MMC, top: int = 10) -> None:

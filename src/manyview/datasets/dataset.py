@@ -243,7 +243,7 @@ class Table:
     source: str
     ids: Strings
     array: Array
-    feature_names: Strings
+    feature_names: Strings | None
 
 
 def join(

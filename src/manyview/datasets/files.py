@@ -15,9 +15,9 @@ import numpy as np
 from manyview._typing import Strings
 from manyview.datasets.dataset import Dataset, check_ids, encode_labels
 from manyview.datasets.digits import load_digits_views
-from manyview.datasets.h5mu import read_h5mu
 from manyview.datasets.matlab import read_matlab, write_matlab
 from manyview.datasets.native import read_native, write_native
+from manyview.datasets.single_cells import read_h5ad, read_h5mu, read_tenx
 from manyview.datasets.sources import SUFFIXES, WORKBOOKS, Source
 from manyview.datasets.tables import (
     TableOptions,
@@ -35,7 +35,10 @@ _READERS: dict[str, Callable[..., Dataset]] = {
     ".npz": read_native,
     ".mat": read_matlab,
     ".h5mu": read_h5mu,
+    ".h5ad": read_h5ad,
+    ".h5": read_tenx,
 }
+_CELL_READERS = (read_h5mu, read_h5ad, read_tenx)
 _TABLE_READERS = (read_archive, read_folder, read_table, read_workbook)
 _TEXT_FILES = (*SUFFIXES, ".txt", ".tab", ".dat")
 _WRITERS: dict[str, Callable[..., None]] = {".npz": write_native, ".mat": write_matlab}
@@ -61,19 +64,22 @@ def read_views(
     Parameters
     ----------
     path : str or path-like
-        A native file (``.npz``), a MATLAB file (``.mat``), a MuData file (``.h5mu``), a table
-        (``.csv``, ``.tsv``, ``.txt``, ``.parquet``, ``.feather``, also ``.gz``), a workbook
-        (``.xlsx``), or a folder or ``.zip`` of tables. MATLAB files of version 7.3, MuData files
-        and tables need the extra ``io``: ``pip install 'manyview[io]'``.
+        A native file (``.npz``), a MATLAB file (``.mat``), a file of cells (``.h5mu`` of MuData,
+        ``.h5ad`` of AnnData, ``.h5`` of 10x Genomics), a table (``.csv``, ``.tsv``, ``.txt``,
+        ``.parquet``, ``.feather``, also ``.gz``), a workbook (``.xlsx``), or a folder or ``.zip``
+        of tables. MATLAB files of version 7.3, files of cells and tables need the extra ``io``:
+        ``pip install 'manyview[io]'``.
 
         In a MATLAB file the views are a cell array (``X``, ``data``, ``fea`` or ``views``), else
         numbered variables (``X1``, ``X2``, ...), else matrices with one row per sample; labels
-        are ``Y``, ``gt``, ``label`` or similar. In a MuData file the modalities are the views. In
-        a folder, an archive or a workbook each table is a view with a column of ids, and
+        are ``Y``, ``gt``, ``label`` or similar. In a MuData file the modalities are the views, in
+        an AnnData file ``X``, in one of 10x Genomics the feature types. Of modalities and ``X``
+        the highly variable features are read if ``var`` marks them as ``highly_variable``. In a
+        folder, an archive or a workbook each table is a view with a column of ids, and
         ``labels.csv`` (``.tsv``, ``.parquet``) or the sheet ``labels`` holds ids and labels. The
         guide to files describes the details.
     labels : str, optional
-        Column of classes: in a MuData file a column of ``obs``, for all samples or of a modality
+        Column of classes: in a file of cells a column of ``obs``, for all samples or of a modality
         (``"cell_type"``, ``"rna:cell_type"``), in a folder a column of the file of labels, in a
         single table one of its columns. By default ``cell_type``, ``label``, ``class`` or ``y``,
         in upper or lower case, if it exists.
@@ -86,7 +92,8 @@ def read_views(
     views : dict or path-like, optional
         Columns of each view of a single table: names, or patterns with ``*`` and ``?``, as in
         ``{"clinic": ["age", "sex"], "genes": "ENSG*"}``, or a JSON or YAML file that holds them.
-        By default all columns are one view.
+        By default all columns are one view. In a file of cells, the address of each view, as in
+        ``{"rna": "rna:layers/counts", "pca": "obsm/X_pca"}``, or its feature type.
     drop : list of str, optional
         Columns of tables that are left out: names or patterns.
     categories : list of str, optional
@@ -162,8 +169,9 @@ def read_views(
         if read in _TABLE_READERS:
             options = TableOptions(labels=labels, samples=samples, like=like, **of_tables)
             dataset = read(path, replace(options, max_categories=max_categories))
-        elif read is read_h5mu:
-            dataset = read(path, labels=labels, samples=samples)
+        elif read in _CELL_READERS:
+            views = of_tables["views"]
+            dataset = read(path, labels=labels, samples=samples, views=views, like=like)
         else:
             dataset = read(path)
     except (TypeError, ValueError) as error:
@@ -196,10 +204,6 @@ def _reader(path: Path) -> Callable[..., Dataset]:
         return read_archive
     if Source(path).suffix in _TEXT_FILES:
         return read_table
-    if path.suffix.lower() == ".h5ad":
-        raise ValueError(
-            f"{path} holds one view; read it with anndata and pass the objects to the estimator"
-        )
     return _READERS[_suffix(path, _READERS)]
 
 
@@ -210,11 +214,15 @@ def _check_options(
     if read in _TABLE_READERS:
         return
     given = {option: value for option, value in of_tables.items() if value}
-    if labels is not None and read is not read_h5mu:
+    if read in _CELL_READERS:
+        given.pop("views", None)
+    if labels is not None and read not in (read_h5mu, read_h5ad):
         given["labels"] = labels
+    where = {"labels": "tables, .h5mu and .h5ad files", "views": "tables and files of cells"}
     for option, value in given.items():
-        where = "tables and .h5mu files" if option == "labels" else "tables"
-        raise ValueError(f"{path}: received {option}={value!r}, which is for {where}")
+        raise ValueError(
+            f"{path}: received {option}={value!r}, which is for {where.get(option, 'tables')}"
+        )
 
 
 def _suffix(path: Path, known: Iterable[str]) -> str:

@@ -23,6 +23,9 @@ __all__ = ["attribute", "check_heaps", "content", "is_group", "listed", "member"
 # signature of a global heap, its version and three zero bytes
 _HEAP = b"GCOL\x01\x00\x00\x00"
 _HEADER = 16
+# a few bytes can state the shape of an array that no memory holds
+_MOST_EXPANDED = 200
+_LARGE = 2 * 10**9
 
 
 @contextmanager
@@ -85,6 +88,12 @@ def content(dataset: Any) -> npt.NDArray[Any]:
     if dataset.is_virtual or dataset.external:
         raise ValueError(f"{dataset.name!r} is stored in another file; expected the data here")
     _check_type(dataset.dtype, dataset.name)
+    size, stored = dataset.size * dataset.dtype.itemsize, dataset.id.get_storage_size()
+    if size > max(_LARGE, _MOST_EXPANDED * stored):
+        raise ValueError(
+            f"{dataset.name!r} expands from {stored} to {size} bytes; expected at most "
+            f"{_MOST_EXPANDED} times as many"
+        )
     return np.asarray(dataset[()])
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from manyview.datasets import Dataset, read_views
+from manyview import MMC
+from manyview.datasets import Dataset, make_views, read_views
 
 RNA = (["a", "b", "c"], ["g1", "g2"], np.arange(6.0).reshape(3, 2))
 PROTEIN = (["c", "a", "b"], ["p1"], np.array([[30.0], [10.0], [20.0]]))
@@ -152,7 +153,7 @@ def test_a_modality_without_numbers(path, write_h5mu):
     ("groups", "message"),
     [
         (["weights"], "not a MuData file; .*'weights'"),
-        (["X", "obs", "var"], "an AnnData file"),
+        (["X", "obs", "var"], r"an AnnData file.*\.h5ad"),
     ],
 )
 def test_other_hdf5_files(path, groups, message):
@@ -207,3 +208,168 @@ def test_a_missing_extra_is_named(path, write_h5mu, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "h5py", None)
     with pytest.raises(ImportError, match=r"MuData file needs h5py: pip install 'manyview\[io\]'"):
         read_views(path)
+
+
+# Addresses
+
+
+def test_highly_variable_features_of_a_modality(path, write_h5mu):
+    write_h5mu(path, {"rna": RNA, "protein": PROTEIN})
+    with h5py.File(path, "r+") as file:
+        file["mod/rna/var/highly_variable"] = np.array([False, True])
+    data = read_views(path)
+    assert data.views["rna"].tolist() == [[1], [3], [5]]
+    assert data.views.feature_names[0].tolist() == ["g2"]
+    assert any("1 of 2 variables" in note for note in data.notes)
+    assert read_views(path, views={"rna": "rna:X"}).views["rna"].tolist() == RNA[2].tolist()
+
+
+def test_prediction_reads_the_features_of_the_fit(path, write_h5mu):
+    write_h5mu(path, {"rna": RNA, "protein": PROTEIN})
+    with h5py.File(path, "r+") as file:
+        file["mod/rna/var/highly_variable"] = np.array([False, True])
+    like = {"rna": np.array(["g1"]), "protein": None}
+    assert read_views(path, like=like).views["rna"].tolist() == [[0], [2], [4]]
+
+
+def test_cells_without_the_chosen_views_are_left_out(path, write_h5mu):
+    write_h5mu(path, {"rna": RNA, "protein": (["a", "d"], ["p1"], np.ones((2, 1)))})
+    data = read_views(path, views={"rna": "rna"})
+    assert data.sample_ids.tolist() == ["a", "b", "c"]
+    assert any("1 cells have none" in note for note in data.notes)
+
+
+# AnnData
+
+
+@pytest.fixture
+def annotated(tmp_path, write_h5ad):
+    """A file, with its matrix X."""
+    path, x = tmp_path / "cells.h5ad", np.arange(12.0).reshape(4, 3)
+    write_h5ad(
+        path,
+        x,
+        layers={"counts": sp.csr_array(x)},
+        obsm={"X_pca": x[:, :2] + 1, "protein": {"CD3": [1.0, 2, 3, 4], "CD4": [5, 6, 7, 8]}},
+        obs={"cell_type": ([0, 1, 1, 0], ["B", "T"]), "donor": [1, 1, 2, 2]},
+        var={"good": [True, False, True]},
+    )
+    return path, x
+
+
+def test_x_is_the_view_of_an_anndata_file(annotated):
+    path, x = annotated
+    data = read_views(path)
+    assert data.views.names == ("X",)
+    np.testing.assert_array_equal(data.views["X"], x)
+    assert data.class_names[data.y].tolist() == ["B", "T", "T", "B"]
+    assert read_views(path, labels="donor").class_names.tolist() == ["1", "2"]
+    assert all(name in data.notes[-1] for name in ("'X_pca'", "'protein'", "'counts'"))
+
+
+def test_layers_and_representations_are_views(annotated):
+    path, x = annotated
+    views = {"good": "X[good]", "counts": "layers/counts", "pca": "X_pca", "p": ["obsm/protein"]}
+    data = read_views(path, views=views)
+    assert data.views.names == tuple(views)
+    np.testing.assert_array_equal(data.views["good"], x[:, [0, 2]])
+    np.testing.assert_array_equal(data.views["counts"].toarray(), x)
+    np.testing.assert_array_equal(data.views["pca"], x[:, :2] + 1)
+    assert data.views["p"].tolist() == [[1, 5], [2, 6], [3, 7], [4, 8]]
+    names = [None if names is None else names.tolist() for names in data.views.feature_names]
+    assert names == [["g0", "g2"], ["g0", "g1", "g2"], None, ["CD3", "CD4"]]
+
+
+@pytest.mark.parametrize(
+    ("views", "message"),
+    [
+        ({"a": "layers/raw"}, "no layers 'raw'.*'counts'"),
+        ({"a": "X_umap"}, "no obsm 'X_umap'.*'X_pca', 'protein'"),
+        ({"a": "X[bad]"}, "no column 'bad'"),
+        ({"a": "varm/PCs"}, "'varm/PCs' is no address"),
+        ({"a": ["X", "X_pca"]}, "'a'.*one address"),
+    ],
+)
+def test_addresses_that_lead_nowhere(annotated, views, message):
+    with pytest.raises(ValueError, match=message) as caught:
+        read_views(annotated[0], views=views)
+    assert str(caught.value).startswith(f"{annotated[0]}: ")
+
+
+def test_a_mudata_file_of_the_wrong_name(tmp_path, write_h5mu):
+    write_h5mu(tmp_path / "cells.h5ad", {"rna": RNA})
+    with pytest.raises(ValueError, match=r"MuData file.*\.h5mu"):
+        read_views(tmp_path / "cells.h5ad")
+
+
+def test_arrays_that_the_file_does_not_hold(annotated):
+    path, _ = annotated
+    with h5py.File(path, "r+") as file:
+        del file["X"]
+        file.create_dataset("X", (2**40, 3), "f4", chunks=(2**10, 3))
+    with pytest.raises(ValueError, match="'/X' expands from 0 to"):
+        read_views(path)
+
+
+# 10x Genomics
+
+COUNTS = np.array([[1, 0, 2, 5], [0, 3, 0, 6], [4, 0, 0, 7]])
+KINDS = ["Gene Expression", "Gene Expression", "Antibody Capture", "Gene Expression"]
+
+
+@pytest.fixture
+def tenx(tmp_path, write_tenx):
+    write_tenx(tmp_path / "filtered.h5", COUNTS, ["CD3E", "TBCE", "CD3", "TBCE"], KINDS)
+    return tmp_path / "filtered.h5"
+
+
+def test_feature_types_are_views(tenx):
+    data = read_views(tenx)
+    assert data.views.names == ("Gene Expression", "Antibody Capture")
+    assert data.sample_ids.tolist() == ["AC0-1", "AC1-1", "AC2-1"]
+    np.testing.assert_array_equal(data.views.arrays[0].toarray(), COUNTS[:, [0, 1, 3]])
+    np.testing.assert_array_equal(data.views.arrays[1].toarray(), COUNTS[:, [2]])
+    genes, proteins = data.views.feature_names
+    assert genes.tolist() == ["CD3E", "TBCE (ENSG1)", "TBCE (ENSG3)"]
+    assert proteins.tolist() == ["CD3"]
+
+
+def test_feature_types_by_other_names(tenx):
+    data = read_views(tenx, views={"adt": "Antibody Capture"})
+    assert data.views.names == ("adt",)
+    with pytest.raises(ValueError, match="'Peaks'; found 'Gene Expression', 'Antibody Capture'"):
+        read_views(tenx, views={"atac": "Peaks"})
+
+
+@pytest.mark.parametrize(
+    ("part", "value", "message"),
+    [
+        ("shape", np.array([4, 2]), r"shape \[4, 2\], 4 features and 3 barcodes"),
+        ("indices", np.array([9, 0, 2, 1, 3, 3, 0]), "not a valid sparse matrix"),
+        ("barcodes", np.array([b"a", b"a", b"b"]), "id 'a' is in row 1 and in row 2"),
+        ("features/name", None, "'/matrix/features/name' is missing"),
+    ],
+)
+def test_a_damaged_matrix(tenx, part, value, message):
+    with h5py.File(tenx, "r+") as file:
+        del file["matrix"][part]
+        if value is not None:
+            file["matrix"][part] = value
+    with pytest.raises(ValueError, match=message):
+        read_views(tenx)
+
+
+def test_a_file_without_a_matrix(tmp_path):
+    with h5py.File(tmp_path / "old.h5", "w") as file:
+        file.create_group("GRCh38")
+    with pytest.raises(ValueError, match="expected a group 'matrix', found 'GRCh38'"):
+        read_views(tmp_path / "old.h5")
+
+
+def test_counts_are_fitted(tmp_path, write_tenx):
+    (genes, proteins), _ = make_views(90, 3, (20, 6), random_state=0)
+    counts = np.random.default_rng(0).poisson(np.exp(np.hstack([genes, proteins]) / 2))
+    kinds = ["Gene Expression"] * 20 + ["Antibody Capture"] * 6
+    write_tenx(tmp_path / "cells.h5", counts, [f"f{d}" for d in range(26)], kinds)
+    data = read_views(tmp_path / "cells.h5")
+    assert MMC(3, random_state=0).fit(data.views).labels_.shape == (90,)
