@@ -1,7 +1,7 @@
 """Clustering of samples that come in several views."""
 
 from manyview._version import __version__
-from manyview.baselines import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
+from manyview.baselines import AMGL, GMC, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
 from manyview.choice import StableClusters, choose_n_clusters
 from manyview.graph import MultiViewSpectral
 from manyview.mmc import MMC, read_model, write_model
@@ -9,6 +9,7 @@ from manyview.views import Views, as_views
 
 __all__ = [
     "AMGL",
+    "GMC",
     "KCTD",
     "MMC",
     "RMKMC",

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils import estimator_checks
 
-from manyview.baselines import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
+from manyview.baselines import AMGL, GMC, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
 
 NOT_APPLICABLE = {
     "check_n_features_in": "n_features_in_ is a list, one number per view",
@@ -18,6 +18,7 @@ SETTINGS = {
     SEC: {"n_neighbors": 3},
     CoRegSC: {},
     AMGL: {"n_neighbors": 3},
+    GMC: {"n_neighbors": 3, "normalize": None},  # two features of a sample cannot be standardised
     RMKMC: {},
     MultiNMF: {"negative": "shift"},
     KCTD: {},
