@@ -1,7 +1,18 @@
 """Clustering of samples that come in several views."""
 
 from manyview._version import __version__
-from manyview.baselines import AMGL, GMC, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
+from manyview.baselines import (
+    AMGL,
+    GMC,
+    KCTD,
+    NEMO,
+    RMKMC,
+    SCMV3DT,
+    SEC,
+    SNF,
+    CoRegSC,
+    MultiNMF,
+)
 from manyview.choice import StableClusters, choose_n_clusters
 from manyview.graph import MultiViewSpectral
 from manyview.mmc import MMC, read_model, write_model
@@ -12,9 +23,11 @@ __all__ = [
     "GMC",
     "KCTD",
     "MMC",
+    "NEMO",
     "RMKMC",
     "SCMV3DT",
     "SEC",
+    "SNF",
     "CoRegSC",
     "MultiNMF",
     "MultiViewSpectral",

@@ -4,7 +4,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
-from manyview import AMGL, GMC, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF, as_views
+from manyview import AMGL, GMC, KCTD, NEMO, RMKMC, SCMV3DT, SEC, SNF, CoRegSC, MultiNMF, as_views
 from manyview.baselines.common import (
     check_pairwise_memory,
     column_scales,
@@ -27,6 +27,7 @@ ITERATIVE = {
     "KCTD, L-BFGS": lambda k, **options: KCTD(k, solver="lbfgs", **options),
     "SCMV3DT": SCMV3DT,
     "GMC": GMC,
+    "SNF": SNF,
 }
 SPECTRAL = {
     "SEC": SEC,
@@ -37,6 +38,8 @@ SPECTRAL = {
     "AMGL, unit rows": lambda k, **options: AMGL(k, unit_embedding=True, **options),
     "SCMV3DT": SCMV3DT,
     "GMC": GMC,
+    "SNF": SNF,
+    "NEMO": NEMO,
 }
 
 
@@ -103,7 +106,7 @@ class TestRelabelled:
             make(6).relabelled(0)
 
 
-@pytest.mark.parametrize("make", [CoRegSC, AMGL, RMKMC, MultiNMF, KCTD, SCMV3DT, GMC])
+@pytest.mark.parametrize("make", [CoRegSC, AMGL, RMKMC, MultiNMF, KCTD, SCMV3DT, GMC, SNF, NEMO])
 @pytest.mark.parametrize("method", ["predict", "transform"])
 def test_methods_without_out_of_sample_prediction_raise(make, method):
     assert not hasattr(make(2), method)
@@ -111,7 +114,7 @@ def test_methods_without_out_of_sample_prediction_raise(make, method):
         getattr(make(2), method)
 
 
-@pytest.mark.parametrize("make", [SEC, CoRegSC, AMGL, KCTD, SCMV3DT, GMC])
+@pytest.mark.parametrize("make", [SEC, CoRegSC, AMGL, KCTD, SCMV3DT, GMC, SNF, NEMO])
 def test_a_fit_that_fails_at_its_labels_leaves_an_earlier_fit(make, views, monkeypatch):
     with no_convergence_warning():
         model = make(6, random_state=0).fit(views)

@@ -3,7 +3,7 @@
 import pytest
 from sklearn.utils import estimator_checks
 
-from manyview.baselines import AMGL, GMC, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
+from manyview.baselines import AMGL, GMC, KCTD, NEMO, RMKMC, SCMV3DT, SEC, SNF, CoRegSC, MultiNMF
 
 NOT_APPLICABLE = {
     "check_n_features_in": "n_features_in_ is a list, one number per view",
@@ -23,6 +23,8 @@ SETTINGS = {
     MultiNMF: {"negative": "shift"},
     KCTD: {},
     SCMV3DT: {},
+    SNF: {"n_neighbors": 3},
+    NEMO: {},
 }
 
 

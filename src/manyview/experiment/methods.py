@@ -14,9 +14,11 @@ from manyview import (
     GMC,
     KCTD,
     MMC,
+    NEMO,
     RMKMC,
     SCMV3DT,
     SEC,
+    SNF,
     CoRegSC,
     MultiNMF,
     MultiViewSpectral,
@@ -108,7 +110,9 @@ METHODS: dict[str, Method] = {
 }
 
 # Other multi-view methods, which are not in the paper's table.
-OTHER_METHODS: dict[str, Method] = {method.name: method for method in (Method("GMC", GMC),)}
+OTHER_METHODS: dict[str, Method] = {
+    method.name: method for method in (Method("GMC", GMC), Method("SNF", SNF), Method("NEMO", NEMO))
+}
 
 # Common clustering methods applied to the concatenated views.
 REFERENCES: dict[str, Method] = {
