@@ -23,7 +23,14 @@ from manyview import (
     MultiNMF,
     MultiViewSpectral,
 )
-from manyview.baselines.references import KMeansBeside, MiniBatchBeside, SpectralBeside
+from manyview.baselines.references import (
+    KMeansBeside,
+    MiniBatchBeside,
+    SpectralBeside,
+    StandardisedKMeans,
+    SummedGraphs,
+    UmapKMeans,
+)
 
 __all__ = [
     "METHODS",
@@ -114,13 +121,16 @@ OTHER_METHODS: dict[str, Method] = {
     method.name: method for method in (Method("GMC", GMC), Method("SNF", SNF), Method("NEMO", NEMO))
 }
 
-# Common clustering methods applied to the concatenated views.
+# Common clustering methods applied to the concatenated views or to one graph of all views.
 REFERENCES: dict[str, Method] = {
     method.name: method
     for method in (
         Method("k-means", KMeansBeside),
+        Method("k-means-standardised", StandardisedKMeans),
         Method("mini-batch", MiniBatchBeside),
         Method("spectral", SpectralBeside),
+        Method("summed-graphs", SummedGraphs),
+        Method("umap", UmapKMeans),
         Method("MultiViewSpectral", MultiViewSpectral),
     )
 }
