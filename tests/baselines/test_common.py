@@ -4,7 +4,20 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
-from manyview import AMGL, GMC, KCTD, NEMO, RMKMC, SCMV3DT, SEC, SNF, CoRegSC, MultiNMF, as_views
+from manyview import (
+    AMGL,
+    GMC,
+    KCTD,
+    NEMO,
+    OPMC,
+    RMKMC,
+    SCMV3DT,
+    SEC,
+    SNF,
+    CoRegSC,
+    MultiNMF,
+    as_views,
+)
 from manyview.baselines.common import (
     check_pairwise_memory,
     column_scales,
@@ -28,6 +41,7 @@ ITERATIVE = {
     "SCMV3DT": SCMV3DT,
     "GMC": GMC,
     "SNF": SNF,
+    "OPMC": OPMC,
 }
 SPECTRAL = {
     "SEC": SEC,

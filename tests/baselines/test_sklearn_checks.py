@@ -3,7 +3,19 @@
 import pytest
 from sklearn.utils import estimator_checks
 
-from manyview.baselines import AMGL, GMC, KCTD, NEMO, RMKMC, SCMV3DT, SEC, SNF, CoRegSC, MultiNMF
+from manyview.baselines import (
+    AMGL,
+    GMC,
+    KCTD,
+    NEMO,
+    OPMC,
+    RMKMC,
+    SCMV3DT,
+    SEC,
+    SNF,
+    CoRegSC,
+    MultiNMF,
+)
 
 NOT_APPLICABLE = {
     "check_n_features_in": "n_features_in_ is a list, one number per view",
@@ -25,6 +37,7 @@ SETTINGS = {
     SCMV3DT: {},
     SNF: {"n_neighbors": 3},
     NEMO: {},
+    OPMC: {"normalize": None},
 }
 
 

@@ -183,6 +183,12 @@ def scaled_arrays(
     if normalize is None:
         return floats
     if normalize == "zscore":
+        check_memory(
+            8.0 * sum(X.shape[0] * X.shape[1] for X in floats if sp.issparse(X)),
+            work="normalize='zscore' of sparse views",
+            matrices="samples by features",
+            way_out="Use normalize='rows', which keeps them sparse",
+        )
         return [_standardised_samples(X.toarray() if sp.issparse(X) else X) for X in floats]
     if normalize != "columns":
         expected = "expected 'rows', 'columns', 'zscore' or None"

@@ -15,6 +15,7 @@ from manyview import (
     KCTD,
     MMC,
     NEMO,
+    OPMC,
     RMKMC,
     SCMV3DT,
     SEC,
@@ -118,7 +119,13 @@ METHODS: dict[str, Method] = {
 
 # Other multi-view methods, which are not in the paper's table.
 OTHER_METHODS: dict[str, Method] = {
-    method.name: method for method in (Method("GMC", GMC), Method("SNF", SNF), Method("NEMO", NEMO))
+    method.name: method
+    for method in (
+        Method("GMC", GMC),
+        Method("SNF", SNF),
+        Method("NEMO", NEMO),
+        Method("OPMC", OPMC),
+    )
 }
 
 # Common clustering methods applied to the concatenated views or to one graph of all views.
