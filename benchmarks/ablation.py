@@ -34,12 +34,10 @@ from benchmarks.variants import (
     FittedToAll,
     Predicted,
     PredictedByRidge,
-    SummedGraphs,
-    UmapKMeans,
     Without,
 )
 from manyview import MMC, MultiViewSpectral, as_views
-from manyview.baselines.references import KMeansBeside
+from manyview.baselines.references import StandardisedKMeans, SummedGraphs, UmapKMeans
 from manyview.cli.compare import shown_progress
 from manyview.datasets import Dataset, make_views
 from manyview.datasets.files import find_dataset
@@ -59,11 +57,11 @@ ALWAYS = (
     Method("unit rows", MMC, {"normalize": "rows"}),
     Method("MMC, init=kmeans", MMC, {"init": "kmeans"}),
     REFERENCES["k-means"],
-    Method("k-means, standardised", KMeansBeside, {"normalize": "columns"}),
+    Method("k-means, standardised", StandardisedKMeans),
     REFERENCES["spectral"],
-    Method("spectral, summed graphs", SummedGraphs, {"normalize": "rows"}),
+    Method("spectral, summed graphs", SummedGraphs),
 )
-UMAP = Method("UMAP and k-means", UmapKMeans, {"normalize": "rows"})
+UMAP = Method("UMAP and k-means", UmapKMeans)
 ON_PRODUCTS = (
     REFERENCES["MultiViewSpectral"],
     Method("MultiViewSpectral, product", MultiViewSpectral, {"graph": "product"}),

@@ -12,15 +12,11 @@ from typing import Any, Literal, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from sklearn.cluster import KMeans
 from sklearn.linear_model import RidgeClassifier
 
 from manyview import MMC, MultiViewSpectral, Views, as_views
 from manyview.baselines.common import concatenated, scaled_arrays
-from manyview.baselines.graphs import knn_graph, normalized_laplacian
 from manyview.graph.settings import ALL_ORDERS, FAR_PRODUCT, NEAR_PRODUCT, GraphSettings
-from manyview.linalg.eigen import smallest_eigenvectors
-from manyview.linalg.partition import cluster_rows, unit_rows
 
 Labels = npt.NDArray[np.intp]
 
@@ -66,38 +62,6 @@ class Without(_Configured):
         model = self._mmc()
         model._graph_settings = replace(GraphSettings(), **PARTS[self.part])
         self.labels_ = model.fit(views).labels_
-        return self
-
-
-@dataclass
-class SummedGraphs(_Configured):
-    """Spectral clustering of the sum of the views' graphs of 15 nearest neighbours."""
-
-    def fit(self, views: Any) -> Self:
-        arrays = scaled_arrays(as_views(views), self.normalize)
-        n_neighbours = min(15, arrays[0].shape[0] - 1)
-        laplacian = normalized_laplacian(sum(knn_graph(array, n_neighbours) for array in arrays))
-        rng = np.random.default_rng(self.random_state)
-        embedding = unit_rows(smallest_eigenvectors(laplacian, self.n_clusters, rng))
-        self.labels_ = cluster_rows(embedding, self.n_clusters, rng)[0]
-        return self
-
-
-@dataclass
-class UmapKMeans(_Configured):
-    """k-means on UMAP's embedding of the concatenated views; needs umap-learn."""
-
-    def fit(self, views: Any) -> Self:
-        from umap import UMAP
-
-        X = concatenated(scaled_arrays(as_views(views), self.normalize))
-        X = sp.csr_matrix(X) if sp.issparse(X) else X
-        seed = self.random_state
-        n_neighbours = min(15, X.shape[0] - 1)
-        rows = UMAP(
-            n_neighbors=n_neighbours, n_components=5, min_dist=0.0, random_state=seed
-        ).fit_transform(X)
-        self.labels_ = KMeans(self.n_clusters, n_init=10, random_state=seed).fit_predict(rows)
         return self
 
 

@@ -39,12 +39,6 @@ def test_without_other_graphs_the_labels_follow_from_one_graph():
     assert len(settings.graphs) > 1  # the class keeps its own
 
 
-def test_summed_graphs_find_clear_clusters():
-    dataset = made(separation=6.0)
-    labels = variants.SummedGraphs(3, random_state=0, normalize="rows").fit(dataset.views).labels_
-    assert clustering_accuracy(dataset.y, labels) > 0.9
-
-
 def test_held_out_samples_are_the_last():
     views = made().views
     predicted = variants.Predicted(2, random_state=0, n_all=3, n_first=60).fit(views).labels_

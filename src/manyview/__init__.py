@@ -2,7 +2,19 @@
 
 from manyview import scverse
 from manyview._version import __version__
-from manyview.baselines import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
+from manyview.baselines import (
+    AMGL,
+    GMC,
+    KCTD,
+    NEMO,
+    OPMC,
+    RMKMC,
+    SCMV3DT,
+    SEC,
+    SNF,
+    CoRegSC,
+    MultiNMF,
+)
 from manyview.choice import StableClusters, choose_n_clusters
 from manyview.graph import MultiViewSpectral
 from manyview.mmc import MMC, read_model, write_model
@@ -10,11 +22,15 @@ from manyview.views import Views, as_views
 
 __all__ = [
     "AMGL",
+    "GMC",
     "KCTD",
     "MMC",
+    "NEMO",
+    "OPMC",
     "RMKMC",
     "SCMV3DT",
     "SEC",
+    "SNF",
     "CoRegSC",
     "MultiNMF",
     "MultiViewSpectral",

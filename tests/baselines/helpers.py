@@ -45,3 +45,11 @@ def mean_scores_on_3sources(data_dir, labels_of):
         np.mean([clustering_accuracy(truth, labels) for labels in runs]),
         np.mean([normalized_mutual_info(truth, labels) for labels in runs]),
     )
+
+
+def scores_on(data_dir, name, make):
+    """Return the accuracy and the NMI (arithmetic) of ``make(n_clusters)`` on a data set."""
+    views, truth = read_views(data_dir / f"{name}.npz")
+    labels = make(np.unique(truth).size).fit(views).labels_
+    nmi = normalized_mutual_info(truth, labels, average="arithmetic")
+    return clustering_accuracy(truth, labels), nmi

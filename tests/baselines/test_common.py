@@ -4,7 +4,20 @@ import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import adjusted_rand_score
 
-from manyview import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF, as_views
+from manyview import (
+    AMGL,
+    GMC,
+    KCTD,
+    NEMO,
+    OPMC,
+    RMKMC,
+    SCMV3DT,
+    SEC,
+    SNF,
+    CoRegSC,
+    MultiNMF,
+    as_views,
+)
 from manyview.baselines.common import (
     check_pairwise_memory,
     column_scales,
@@ -26,6 +39,9 @@ ITERATIVE = {
     "KCTD": KCTD,
     "KCTD, L-BFGS": lambda k, **options: KCTD(k, solver="lbfgs", **options),
     "SCMV3DT": SCMV3DT,
+    "GMC": GMC,
+    "SNF": SNF,
+    "OPMC": OPMC,
 }
 SPECTRAL = {
     "SEC": SEC,
@@ -35,6 +51,9 @@ SPECTRAL = {
     "AMGL": AMGL,
     "AMGL, unit rows": lambda k, **options: AMGL(k, unit_embedding=True, **options),
     "SCMV3DT": SCMV3DT,
+    "GMC": GMC,
+    "SNF": SNF,
+    "NEMO": NEMO,
 }
 
 
@@ -101,7 +120,7 @@ class TestRelabelled:
             make(6).relabelled(0)
 
 
-@pytest.mark.parametrize("make", [CoRegSC, AMGL, RMKMC, MultiNMF, KCTD, SCMV3DT])
+@pytest.mark.parametrize("make", [CoRegSC, AMGL, RMKMC, MultiNMF, KCTD, SCMV3DT, GMC, SNF, NEMO])
 @pytest.mark.parametrize("method", ["predict", "transform"])
 def test_methods_without_out_of_sample_prediction_raise(make, method):
     assert not hasattr(make(2), method)
@@ -109,7 +128,7 @@ def test_methods_without_out_of_sample_prediction_raise(make, method):
         getattr(make(2), method)
 
 
-@pytest.mark.parametrize("make", [SEC, CoRegSC, AMGL, KCTD, SCMV3DT])
+@pytest.mark.parametrize("make", [SEC, CoRegSC, AMGL, KCTD, SCMV3DT, GMC, SNF, NEMO])
 def test_a_fit_that_fails_at_its_labels_leaves_an_earlier_fit(make, views, monkeypatch):
     with no_convergence_warning():
         model = make(6, random_state=0).fit(views)
@@ -170,14 +189,14 @@ def counts(seed=0, n=30, d=7):
 
 
 class TestScaling:
-    @pytest.mark.parametrize("normalize", [None, "rows", "columns"])
+    @pytest.mark.parametrize("normalize", [None, "rows", "columns", "zscore"])
     @pytest.mark.parametrize("dtype", [np.int64, np.float32, bool])
     def test_sparse_and_dense_agree_and_are_double(self, normalize, dtype):
         array = counts().astype(dtype)
         sparse_array = sp.csr_array(array)
         dense, sparse = scaled_arrays([array, sparse_array], normalize)
         assert dense.dtype == sparse.dtype == np.float64
-        assert sp.issparse(sparse) == (normalize != "columns")
+        assert sp.issparse(sparse) == (normalize in (None, "rows"))
         np.testing.assert_allclose(sparse.toarray() if sp.issparse(sparse) else sparse, dense)
         # the input is not changed
         np.testing.assert_array_equal(array, counts().astype(dtype))
@@ -212,6 +231,11 @@ class TestScaling:
                 column_scales([kind(a)])[0] for a in (array, array.astype(np.float64))
             )
             np.testing.assert_array_equal(scale, expected)
+
+    def test_samples_are_standardised_and_constant_ones_zero(self):
+        scaled = scaled_arrays([counts()], "zscore")[0]
+        np.testing.assert_allclose(scaled.mean(axis=1), 0, atol=1e-12)
+        np.testing.assert_allclose(scaled.std(axis=1), counts().std(axis=1) > 0, atol=1e-12)
 
     def test_columns_are_standardised_and_constant_ones_zero(self):
         array = np.column_stack([counts(), np.full(30, 0.1)])

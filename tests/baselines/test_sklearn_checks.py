@@ -3,7 +3,19 @@
 import pytest
 from sklearn.utils import estimator_checks
 
-from manyview.baselines import AMGL, KCTD, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF
+from manyview.baselines import (
+    AMGL,
+    GMC,
+    KCTD,
+    NEMO,
+    OPMC,
+    RMKMC,
+    SCMV3DT,
+    SEC,
+    SNF,
+    CoRegSC,
+    MultiNMF,
+)
 
 NOT_APPLICABLE = {
     "check_n_features_in": "n_features_in_ is a list, one number per view",
@@ -18,10 +30,14 @@ SETTINGS = {
     SEC: {"n_neighbors": 3},
     CoRegSC: {},
     AMGL: {"n_neighbors": 3},
+    GMC: {"n_neighbors": 3, "normalize": None},  # two features of a sample cannot be standardised
     RMKMC: {},
     MultiNMF: {"negative": "shift"},
     KCTD: {},
     SCMV3DT: {},
+    SNF: {"n_neighbors": 3},
+    NEMO: {},
+    OPMC: {"normalize": None},
 }
 
 

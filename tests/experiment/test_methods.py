@@ -2,12 +2,16 @@ import pytest
 
 from manyview import MMC
 from manyview.datasets import make_views
-from manyview.experiment import METHODS, PUBLISHED, Method, method_named
+from manyview.experiment import METHODS, OTHER_METHODS, PUBLISHED, Method, method_named
 
 
 def test_every_method_of_the_paper_has_its_published_figures():
     assert {method for method, _ in PUBLISHED} == set(METHODS)
     assert {data for _, data in PUBLISHED} == {"fox", "cnn", "3sources"}
+
+
+def test_other_methods_are_separate_from_those_of_the_paper():
+    assert not set(OTHER_METHODS) & set(METHODS)
 
 
 @pytest.mark.parametrize("name", METHODS)
@@ -19,9 +23,9 @@ def test_settings_of_the_grid_are_parameters(name):
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
-@pytest.mark.parametrize("name", METHODS)
+@pytest.mark.parametrize("name", METHODS | OTHER_METHODS)
 def test_every_method_runs_with_its_defaults(name):
-    method = METHODS[name]
+    method = method_named(name)
     views, _ = make_views(60, 3, (6, 5), random_state=0)
     labels = method.make(n_clusters=3, random_state=0, **method.defaults).fit(views).labels_
     assert labels.shape == (60,)

@@ -14,7 +14,7 @@ from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.sparsefuncs import mean_variance_axis
 from sklearn.utils.validation import check_is_fitted
 
-from manyview._typing import Floats, Matrix, Scaling
+from manyview._typing import Floats, Matrix
 from manyview.base import MultiViewClusterer
 from manyview.iterate import Iterated, warn_if_early
 from manyview.linalg.partition import Labels, cluster_rows
@@ -41,7 +41,7 @@ _NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 class Baseline(MultiViewClusterer, ABC):
     """Base of the baselines: checks the input, calls the method's `_fit` and records its course."""
 
-    normalize: Scaling | None
+    normalize: str | None
     objective_: Floats
     n_iter_: int
     # the warning about a fit that ends before it converges
@@ -167,7 +167,8 @@ def scaled_arrays(
 
     ``"rows"`` scales samples to unit length and leaves zero rows as they are. ``"columns"``
     standardises features, and constant ones become 0; it makes sparse views dense. `columns` are
-    the :func:`column_scales` of the training samples, by default those of `views`.
+    the :func:`column_scales` of the training samples, by default those of `views`. ``"zscore"``
+    standardises samples over their features; it makes sparse views dense too.
 
     Examples
     --------
@@ -181,8 +182,17 @@ def scaled_arrays(
     floats = _checked_floats(views)
     if normalize is None:
         return floats
+    if normalize == "zscore":
+        check_memory(
+            8.0 * sum(X.shape[0] * X.shape[1] for X in floats if sp.issparse(X)),
+            work="normalize='zscore' of sparse views",
+            matrices="samples by features",
+            way_out="Use normalize='rows', which keeps them sparse",
+        )
+        return [_standardised_samples(X.toarray() if sp.issparse(X) else X) for X in floats]
     if normalize != "columns":
-        raise ValueError(f"normalize={normalize!r}; expected 'rows', 'columns' or None")
+        expected = "expected 'rows', 'columns', 'zscore' or None"
+        raise ValueError(f"normalize={normalize!r}; {expected}")
     columns = column_scales(floats) if columns is None else columns
     return [
         ((X.toarray() if sp.issparse(X) else X) - mean) / deviation
@@ -232,6 +242,12 @@ def _unit_length(array: Array) -> Array:
     peaks = abs(array).max(axis=1)
     array = _divided_rows(array, peaks.toarray().ravel() if sp.issparse(array) else peaks)
     return _divided_rows(array, np.sqrt(np.asarray((array * array).sum(axis=1)).ravel()))
+
+
+def _standardised_samples(array: Matrix) -> Matrix:
+    mean, deviation = array.mean(axis=1, keepdims=True), array.std(axis=1, keepdims=True)
+    varies = deviation > ROUNDING_OF_MEAN * np.abs(mean)
+    return np.asarray(np.where(varies, (array - mean) / np.where(varies, deviation, 1.0), 0.0))
 
 
 def _divided_rows(array: Array, lengths: Matrix) -> Array:

@@ -25,9 +25,11 @@ __all__ = [
     "gram_matrix",
     "heat_graph",
     "knn_graph",
+    "local_affinity_blocks",
     "nearest_neighbors",
     "normalized_laplacian",
     "rbf_kernel",
+    "strongest",
     "warn_of_copies",
 ]
 
@@ -37,6 +39,8 @@ Neighbors: TypeAlias = tuple[npt.NDArray[np.intp], Matrix]
 _ROUNDING = 64 * float(np.finfo(np.float64).eps)  # relative error of a squared distance
 _TIED = 1e-9  # relative difference below which distances count as equal
 _WIDTH_SAMPLES = 10_000  # the median distance is computed on at most this many samples
+_LOCAL_WIDTH = 0.5  # of the kernel with local widths, as its authors recommend
+_LEAST_WIDTH = 1e-3  # of its local widths, as a fraction of their mean; duplicates have none
 _BLOCK_BYTES = 1 << 25  # distances held at a time
 _CACHED_BYTES = 1 << 18  # distances finished at a time, so that they stay in the cache
 _WELL_FILLED = 0.25  # sparse columns with a larger share of non-zeros are multiplied as dense
@@ -223,6 +227,38 @@ def rbf_kernel(X: Array, name: str | None = None) -> Matrix:
     width = _median_width([(0, kernel)], n, name) if few else median_width(X, name)
     kernel *= -0.5 / width**2
     return np.exp(kernel, out=kernel)
+
+
+def local_affinity_blocks(X: Array, n_neighbors: int) -> Iterator[tuple[int, Matrix]]:
+    """Yield the first row of each block of rows and the block's affinities with local widths.
+
+    They are ``exp(-d_ij^2 / (2 s_ij^2)) / s_ij`` up to a common factor, with squared Euclidean
+    distances d, ``s_ij = (r_i + r_j + d_ij) / 6`` and r_i the mean of d_i over the nearest
+    neighbours of i. Equal rows have affinity 1.
+    """
+    radii = nearest_neighbors(X, n_neighbors)[1].mean(axis=1)
+    unit = float(radii.mean())
+    radii = radii / (unit if unit > 0 else 1.0)
+    for begin, squares in distance_blocks(X):
+        rows = np.arange(begin, begin + squares.shape[0])
+        squares[rows - begin, rows] = 0.0
+        squares /= unit if unit > 0 else 1.0
+        widths = squares + radii
+        widths += radii[rows, None]
+        widths *= _LOCAL_WIDTH / 3.0
+        np.maximum(widths, _LOCAL_WIDTH * _LEAST_WIDTH if unit > 0 else 1.0, out=widths)
+        squares /= widths
+        squares *= squares
+        squares *= -0.5
+        np.exp(squares, out=squares)
+        squares /= widths
+        yield begin, squares
+
+
+def strongest(affinities: Matrix, count: int) -> Neighbors:
+    """Return columns and values of the largest positive entries of each row, the first of a tie."""
+    near, inverse = _smallest(1.0 / affinities, count)
+    return near, 1.0 / inverse
 
 
 # Graphs

@@ -639,9 +639,11 @@ def compare(
     methods: Annotated[
         str,
         _option(
-            "Names of methods, separated by commas; all stands for the nine of the paper.", "NAMES"
+            "Names of methods, separated by commas; paper stands for the nine of the paper, "
+            "all for these and the other multi-view methods.",
+            "NAMES",
         ),
-    ] = "all",
+    ] = "paper",
     repeats: Repeats = 20,
     tune: Annotated[bool, _option("Add rows with tuned parameters.", None, "--tune")] = False,
     scaled: Scaled = "default",

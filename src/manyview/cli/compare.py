@@ -25,6 +25,7 @@ from manyview.cli.outputs import (
 )
 from manyview.experiment import (
     METHODS,
+    OTHER_METHODS,
     Listener,
     Method,
     ResultsFile,
@@ -89,12 +90,17 @@ def compare_files(
 
 
 def methods_named(names: str) -> list[Method]:
-    """Return methods by their names, separated by commas; ``all`` stands for ``METHODS``."""
+    """Return methods by their names, separated by commas.
+
+    ``paper`` stands for ``METHODS``, and ``all`` for these and ``OTHER_METHODS``.
+    """
+    groups = {"paper": list(METHODS), "all": [*METHODS, *OTHER_METHODS]}
     wanted: list[str] = []
     for name in filter(None, map(str.strip, names.split(","))):
-        wanted += list(METHODS) if name.lower() == "all" else [name]
+        wanted += groups.get(name.lower(), [name])
     if not wanted:
-        raise ValueError(f"--methods is empty; expected some of {', '.join(METHODS)}, or all")
+        expected = f"expected some of {', '.join(groups['all'])}, or paper or all"
+        raise ValueError(f"--methods is empty; {expected}")
     return list({method.name: method for method in map(method_named, wanted)}.values())
 
 

@@ -1,6 +1,13 @@
 """Comparisons of methods over data sets, parameters and seeds."""
 
-from manyview.experiment.methods import METHODS, PUBLISHED, REFERENCES, Method, method_named
+from manyview.experiment.methods import (
+    METHODS,
+    OTHER_METHODS,
+    PUBLISHED,
+    REFERENCES,
+    Method,
+    method_named,
+)
 from manyview.experiment.protocol import compare
 from manyview.experiment.results import ResultsFile, Run, read_runs
 from manyview.experiment.significance import Difference, Ranking, paired_differences, rank_methods
@@ -9,6 +16,7 @@ from manyview.experiment.workers import Limits, Listener, Task
 
 __all__ = [
     "METHODS",
+    "OTHER_METHODS",
     "PUBLISHED",
     "REFERENCES",
     "Difference",

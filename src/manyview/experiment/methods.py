@@ -9,10 +9,39 @@ from inspect import signature
 from itertools import product
 from typing import Any
 
-from manyview import AMGL, KCTD, MMC, RMKMC, SCMV3DT, SEC, CoRegSC, MultiNMF, MultiViewSpectral
-from manyview.baselines.references import KMeansBeside, MiniBatchBeside, SpectralBeside
+from manyview import (
+    AMGL,
+    GMC,
+    KCTD,
+    MMC,
+    NEMO,
+    OPMC,
+    RMKMC,
+    SCMV3DT,
+    SEC,
+    SNF,
+    CoRegSC,
+    MultiNMF,
+    MultiViewSpectral,
+)
+from manyview.baselines.references import (
+    KMeansBeside,
+    MiniBatchBeside,
+    SpectralBeside,
+    StandardisedKMeans,
+    SummedGraphs,
+    UmapKMeans,
+)
 
-__all__ = ["METHODS", "PUBLISHED", "REFERENCES", "Method", "method_named", "published_for"]
+__all__ = [
+    "METHODS",
+    "OTHER_METHODS",
+    "PUBLISHED",
+    "REFERENCES",
+    "Method",
+    "method_named",
+    "published_for",
+]
 
 
 @dataclass(frozen=True)
@@ -88,13 +117,27 @@ METHODS: dict[str, Method] = {
     )
 }
 
-# Common clustering methods applied to the concatenated views.
+# Other multi-view methods, which are not in the paper's table.
+OTHER_METHODS: dict[str, Method] = {
+    method.name: method
+    for method in (
+        Method("GMC", GMC),
+        Method("SNF", SNF),
+        Method("NEMO", NEMO),
+        Method("OPMC", OPMC),
+    )
+}
+
+# Common clustering methods applied to the concatenated views or to one graph of all views.
 REFERENCES: dict[str, Method] = {
     method.name: method
     for method in (
         Method("k-means", KMeansBeside),
+        Method("k-means-standardised", StandardisedKMeans),
         Method("mini-batch", MiniBatchBeside),
         Method("spectral", SpectralBeside),
+        Method("summed-graphs", SummedGraphs),
+        Method("umap", UmapKMeans),
         Method("MultiViewSpectral", MultiViewSpectral),
     )
 }
@@ -106,7 +149,7 @@ def method_named(name: str) -> Method:
     Parameters
     ----------
     name : str
-        A name in ``METHODS`` or ``REFERENCES``, in upper or lower case.
+        A name in ``METHODS``, ``OTHER_METHODS`` or ``REFERENCES``, in upper or lower case.
 
     Returns
     -------
@@ -122,7 +165,8 @@ def method_named(name: str) -> Method:
     >>> method_named("mmc-f").name
     'MMC-F'
     """
-    known = {method.name.lower(): method for method in (METHODS | REFERENCES).values()}
+    everything = METHODS | OTHER_METHODS | REFERENCES
+    known = {method.name.lower(): method for method in everything.values()}
     if name.lower() in known:
         return known[name.lower()]
     near = get_close_matches(name.lower(), known, n=1)

@@ -157,7 +157,7 @@ def _check_methods(methods: Sequence[Method]) -> None:
         if not isinstance(method, Method):
             raise TypeError(
                 f"{method!r} is not a Method; expected one of METHODS, such as METHODS['MMC'], of "
-                "REFERENCES, or your own Method"
+                "OTHER_METHODS or REFERENCES, or your own Method"
             )
         if method.name in names:
             raise ValueError(f"two methods are called {method.name!r}")

@@ -400,20 +400,25 @@ def _warn_of_numbers(
 
 
 def warn_of_single_features(views: Views, normalize: Normalize) -> None:
-    """Warn of views with a single feature of one sign, which become constant in unit rows."""
-    by_view = normalize_by_view(normalize, views, ("auto", *SCALINGS))
+    """Warn of views with a single feature of one sign, which become constant in unit rows.
+
+    Samples that are standardised become constant whatever the signs.
+    """
+    by_view = normalize_by_view(normalize, views, ("auto", "zscore", *SCALINGS))
     for v, (name, array) in enumerate(zip(views.names, views.arrays, strict=True)):
-        if by_view[v] != "rows" or array.shape[1] > 1 or array.shape[0] == 1:
+        standardised = by_view[v] == "zscore"
+        scaled = standardised or by_view[v] == "rows"
+        if not scaled or array.shape[1] > 1 or array.shape[0] == 1:
             continue
         if views.present is not None and views.place == "numpy":  # not all tensors take indexes
             low, high = value_range(array[views.present[:, v]])
         else:
             low, high = value_range(array) if views.ranges is None else views.ranges[v]
-        if low < high and (low > 0 or high < 0):
+        if low < high and (standardised or low > 0 or high < 0):
+            sign = "" if standardised else ", and all of its values have the same sign"
             warn_user(
-                f"view {name!r} has a single feature, and all of its values have the same sign; "
-                "with normalize='rows' it is constant and does not affect the result; use "
-                "normalize='columns'",
+                f"view {name!r} has a single feature{sign}; with normalize={by_view[v]!r} it is "
+                "constant and does not affect the result; use normalize='columns'",
                 ViewWarning,
             )
 
