@@ -2,9 +2,12 @@
 
 import shutil
 import time
+from dataclasses import replace
 
 import pytest
 
+from manyview import MMC
+from manyview.report import write_report
 from manyview.report.text import MISSING
 
 sync_api = pytest.importorskip(
@@ -265,6 +268,20 @@ def test_a_comparison_on_a_phone_is_not_endless(opened, plain_page):
     box = products.bounding_box()
     assert box["x"] >= 0
     assert box["x"] + box["width"] <= NARROW["width"]
+
+
+def test_several_data_sets_are_folded_on_a_phone(opened, tmp_path, plain, runs_of):
+    sets = [replace(plain, name=f"set {at}") for at in range(4)]
+    runs = [run for dataset in sets for run in runs_of(dataset)]
+    model = MMC(3, random_state=0).fit(plain.views)
+    models = {dataset.name: model for dataset in sets}
+    path = write_report(tmp_path / "r.html", runs, sets, models=models)
+    page = opened(path, viewport=NARROW).page
+    assert page.evaluate("document.documentElement.scrollHeight") < 6000
+    assert page.locator("#map-3-cluster").is_hidden()
+    page.locator("[aria-labelledby=found] summary", has_text="set 3").click()
+    page.locator("#map-3-cluster .main-svg").first.wait_for(timeout=5000)
+    assert page.evaluate("document.documentElement.scrollWidth") <= NARROW["width"]
 
 
 def test_long_parts_are_open_on_a_wide_screen(opened, fit_page):
