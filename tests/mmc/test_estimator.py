@@ -405,6 +405,9 @@ class TestRealData:
         model = fitted(views, k=6)
         assert all(sp.issparse(X) for X in views)
         assert adjusted_rand_score(y, model.labels_) > 0.3
+        assert set(model.normalize_.values()) == {"log"}
+        model = fitted(views, k=6, normalize="rows")
+        assert adjusted_rand_score(y, model.labels_) > 0.3
         kept = [np.count_nonzero(W[:-1].any(axis=1)) for W in model.view_factors_]
         assert sum(kept) < 0.5 * sum(views.n_features)
 

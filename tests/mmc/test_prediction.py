@@ -99,7 +99,7 @@ class TestCosineReadout:
         y = rng.permutation(np.repeat(np.arange(4), (200, 100, 50, 50)))
         words = rng.random((4, 300)) ** 4
         views = [rng.poisson(0.2 * words[y] + 0.05).astype(float) for _ in range(2)]
-        model = MMC(4, random_state=0).fit([X[:200] for X in views])
+        model = MMC(4, normalize="rows", random_state=0).fit([X[:200] for X in views])
         return model, [X[200:] for X in views]
 
 
