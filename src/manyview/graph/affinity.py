@@ -122,14 +122,11 @@ class Rows(NamedTuple):
     known: Array | None = None
     variances: Array | None = None
 
-    def take(self, rows: Any) -> Rows:
-        """Return some of the rows, by a slice or by position."""
-        if is_sparse(self.x):
-            x = self.x[rows]
-        else:
-            x = self.x[rows, ...] if isinstance(rows, slice) else _taken(self.x, rows)
+    def take(self, rows: Array) -> Rows:
+        """Return a copy of some of the rows, by position."""
+        x = self.x[rows] if is_sparse(self.x) else _taken(self.x, rows)
         of_rows = (self.overlap, self.inverse_length, self.squares, self.known)
-        parts = [None if part is None else part[rows, ...] for part in of_rows]
+        parts = [None if part is None else _taken(part, rows) for part in of_rows]
         return self._replace(
             x=x, overlap=parts[0], inverse_length=parts[1], squares=parts[2], known=parts[3]
         )

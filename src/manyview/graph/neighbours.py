@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from manyview._typing import Matrix
 from manyview.engine import Block, Engine, RowView
-from manyview.engine.arrays import Array, largest, namespace
+from manyview.engine.arrays import Array, is_sparse, largest, namespace, placed_like
 from manyview.graph.affinity import (
     Rows,
     Spread,
@@ -95,7 +95,9 @@ class Comparison(NamedTuple):
         """Return the comparison with the first `count` landmarks only."""
         views = []
         for view in self.views:
-            landmarks = view.landmarks.take(slice(0, count))
+            x = view.landmarks.x
+            first = np.arange(count)
+            landmarks = view.landmarks.take(first if is_sparse(x) else placed_like(first, x))
             missing = None if view.missing is None else view.missing[:count]
             views.append(view._replace(landmarks=landmarks, missing=missing))
         return self._replace(views=views)
