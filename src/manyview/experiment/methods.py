@@ -13,6 +13,7 @@ from manyview import (
     AMGL,
     GMC,
     KCTD,
+    LMVSC,
     MMC,
     NEMO,
     OPMC,
@@ -125,6 +126,7 @@ OTHER_METHODS: dict[str, Method] = {
         Method("SNF", SNF),
         Method("NEMO", NEMO),
         Method("OPMC", OPMC),
+        Method("LMVSC", LMVSC),
     )
 }
 
