@@ -8,6 +8,7 @@ from manyview import (
     AMGL,
     GMC,
     KCTD,
+    LMVSC,
     NEMO,
     OPMC,
     RMKMC,
@@ -42,6 +43,7 @@ ITERATIVE = {
     "GMC": GMC,
     "SNF": SNF,
     "OPMC": OPMC,
+    "LMVSC": LMVSC,
 }
 SPECTRAL = {
     "SEC": SEC,

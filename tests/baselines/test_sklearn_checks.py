@@ -7,6 +7,7 @@ from manyview.baselines import (
     AMGL,
     GMC,
     KCTD,
+    LMVSC,
     NEMO,
     OPMC,
     RMKMC,
@@ -37,6 +38,7 @@ SETTINGS = {
     SCMV3DT: {},
     SNF: {"n_neighbors": 3},
     NEMO: {},
+    LMVSC: {"normalize": None, "n_landmarks": 10},
     OPMC: {"normalize": None},
 }
 

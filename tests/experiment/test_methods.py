@@ -1,6 +1,6 @@
 import pytest
 
-from manyview import MMC
+from manyview import MMC, RMKMC
 from manyview.datasets import make_views
 from manyview.experiment import METHODS, OTHER_METHODS, PUBLISHED, Method, method_named
 
@@ -35,6 +35,28 @@ def test_methods_are_found_by_name_and_typos_get_a_hint():
     assert method_named("mmc-f").name == "MMC-F"
     with pytest.raises(ValueError, match=r"'MNC'.*did you mean MMC"):
         method_named("MNC")
+
+
+def test_own_methods_are_imported():
+    method = method_named("manyview.baselines.rmkmc:RMKMC")
+    assert method.make is RMKMC
+    assert method.name == "manyview.baselines.rmkmc:RMKMC"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("no_such_package.module:Own", "PYTHONPATH"),
+        ("manyview.no_such_module:Own", "PYTHONPATH"),
+        ("manyview.metrics:Own", "Own"),
+        ("manyview.metrics:purity", "fit"),
+        (":Own", "package.module:Class"),
+        (".module:Own", "package.module:Class"),
+    ],
+)
+def test_own_methods_that_are_not_there(name, reason):
+    with pytest.raises(ValueError, match=reason):
+        method_named(name)
 
 
 @pytest.mark.parametrize("own", [None, "rows"])

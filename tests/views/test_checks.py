@@ -7,7 +7,21 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
 
-from manyview import AMGL, GMC, KCTD, MMC, NEMO, OPMC, RMKMC, SCMV3DT, SEC, SNF, CoRegSC, MultiNMF
+from manyview import (
+    AMGL,
+    GMC,
+    KCTD,
+    LMVSC,
+    MMC,
+    NEMO,
+    OPMC,
+    RMKMC,
+    SCMV3DT,
+    SEC,
+    SNF,
+    CoRegSC,
+    MultiNMF,
+)
 from manyview.exceptions import ViewWarning
 from manyview.views import (
     Views,
@@ -305,7 +319,7 @@ def test_reading_stops_once_enough_samples_differ():
     assert not is_warned_of(5, read)
 
 
-METHODS = [MMC, SEC, CoRegSC, AMGL, RMKMC, MultiNMF, KCTD, SCMV3DT, GMC, SNF, NEMO, OPMC]
+METHODS = [MMC, SEC, CoRegSC, AMGL, RMKMC, MultiNMF, KCTD, SCMV3DT, GMC, SNF, NEMO, OPMC, LMVSC]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -4,6 +4,7 @@ from manyview.baselines.amgl import AMGL
 from manyview.baselines.coreg import CoRegSC
 from manyview.baselines.gmc import GMC
 from manyview.baselines.kctd import KCTD
+from manyview.baselines.lmvsc import LMVSC
 from manyview.baselines.multinmf import MultiNMF
 from manyview.baselines.nemo import NEMO
 from manyview.baselines.opmc import OPMC
@@ -16,6 +17,7 @@ __all__ = [
     "AMGL",
     "GMC",
     "KCTD",
+    "LMVSC",
     "NEMO",
     "OPMC",
     "RMKMC",

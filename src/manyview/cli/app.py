@@ -640,7 +640,7 @@ def compare(
         str,
         _option(
             "Names of methods, separated by commas; paper stands for the nine of the paper, "
-            "all for these and the other multi-view methods.",
+            "all for these and the other multi-view methods, package.module:Class for your own.",
             "NAMES",
         ),
     ] = "paper",

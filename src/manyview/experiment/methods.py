@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from importlib import import_module
 from inspect import signature
 from itertools import product
 from typing import Any
@@ -13,6 +14,7 @@ from manyview import (
     AMGL,
     GMC,
     KCTD,
+    LMVSC,
     MMC,
     NEMO,
     OPMC,
@@ -125,6 +127,7 @@ OTHER_METHODS: dict[str, Method] = {
         Method("SNF", SNF),
         Method("NEMO", NEMO),
         Method("OPMC", OPMC),
+        Method("LMVSC", LMVSC),
     )
 }
 
@@ -149,7 +152,9 @@ def method_named(name: str) -> Method:
     Parameters
     ----------
     name : str
-        A name in ``METHODS``, ``OTHER_METHODS`` or ``REFERENCES``, in upper or lower case.
+        A name in ``METHODS``, ``OTHER_METHODS`` or ``REFERENCES``, in upper or lower case; or
+        ``module:Class`` for an estimator of your own in a module that can be imported. It is
+        constructed with ``n_clusters`` and ``random_state``, and its default parameters are used.
 
     Returns
     -------
@@ -158,13 +163,17 @@ def method_named(name: str) -> Method:
     Raises
     ------
     ValueError
-        If no method has this name.
+        If no method has this name, or the module or class is not there.
 
     Examples
     --------
     >>> method_named("mmc-f").name
     'MMC-F'
+    >>> method_named("manyview.baselines.sec:SEC").name
+    'manyview.baselines.sec:SEC'
     """
+    if ":" in name:
+        return Method(name, _imported(name))
     everything = METHODS | OTHER_METHODS | REFERENCES
     known = {method.name.lower(): method for method in everything.values()}
     if name.lower() in known:
@@ -173,6 +182,29 @@ def method_named(name: str) -> Method:
     hint = f"; did you mean {known[near[0]].name}?" if near else "."
     names = ", ".join(method.name for method in known.values())
     raise ValueError(f"no method {name!r}{hint} The methods are {names}")
+
+
+def _imported(name: str) -> Callable[..., Any]:
+    """Return the class that ``module:Class`` names."""
+    module_name, _, class_name = name.partition(":")
+    try:
+        module = import_module(module_name)
+    except ModuleNotFoundError as error:
+        # another missing module is the fault of the module itself
+        if error.name is None or not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise ValueError(
+            f"method {name!r}: no module {error.name!r}; install its package, or set PYTHONPATH to "
+            "the folder that holds it"
+        ) from error
+    except (TypeError, ValueError) as error:  # an empty or a relative name
+        raise ValueError(f"method {name!r}; expected package.module:Class") from error
+    make = getattr(module, class_name, None)
+    if not callable(make) or not hasattr(make, "fit"):
+        raise ValueError(
+            f"method {name!r}: {module_name} has no class {class_name!r} with a method fit"
+        )
+    return make  # type: ignore[no-any-return]
 
 
 # ACC and NMI in per cent on fox, cnn and 3sources (He et al., ICDM 2018). The paper tunes its
