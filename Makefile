@@ -26,7 +26,7 @@ test: $(VENV)/dev.done
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow"
 
 test-all: $(VENV)/dev.done
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # old releases import what newer ones deprecate, and old scikit-learn checks want the variable
 test-lowest: $(LOWEST)/done
