@@ -233,6 +233,23 @@ def test_each_view_is_scaled_in_its_own_way():
         assert chosen([proportions, measured], 4) == ["rows", "columns"]
 
 
+def test_few_features_with_small_counts():
+    """Of 30 features with a mean of 3 it matters how many, not whether there are any."""
+    for seed in range(3):
+        rng = np.random.default_rng(seed)
+        y = rng.integers(3, size=240)
+        means = np.full((3, 30), 3.0)
+        for k in range(3):
+            means[k, 10 * k : 10 * k + 5] *= 2.0
+        depths = np.exp(0.5 * rng.standard_normal((240, 1)))
+        counts = rng.poisson((means * rng.gamma(3.0, 1 / 3, 30))[y] * depths).astype(float)
+        found, by_rows = (
+            adjusted_rand_score(y, MMC(3, normalize=by, random_state=0).fit_predict([counts]))
+            for by in ("log", "rows")
+        )
+        assert found > by_rows - 0.1 > 0.4
+
+
 def test_a_feature_that_outweighs_all_others_is_no_direction():
     views, _ = on_a_line(200, 4)
     for view in views:

@@ -269,10 +269,10 @@ Normalize = Annotated[
     str,
     _option(
         "Scaling of the views. rows: samples to unit length, for words and pixels; columns: "
-        "features to unit variance, for measurements in different units; log: rows of counts to "
-        "the same sum, then logarithms; auto: log for counts, and of the others the one that shows "
-        "clearer clusters; none: no scaling. clinic=columns,genes=rows sets "
-        "single views.",
+        "features to unit variance, for measurements in different units; log: rows of counts "
+        "divided by their mean, then logarithms; auto: log for counts, and of the others the one "
+        "that shows clearer clusters; none: no scaling. clinic=columns,genes=rows sets single "
+        "views.",
         "SCALING",
     ),
 ]
@@ -528,6 +528,7 @@ def choose_k(
     max_samples: Annotated[
         int, _option("Most samples to use; of more, so many random ones.", "N", least=1)
     ] = 5000,
+    normalize: Normalize = "auto",
     plot: Annotated[
         Path | None,
         _option("Figure of the table to write; its suffix is the format.", "FILE"),
@@ -576,6 +577,7 @@ def choose_k(
             decimal=decimal,
             encoding=encoding,
         ),
+        normalize=_scaling(normalize),
         n_splits=n_splits,
         max_samples=max_samples,
         random_state=seed,

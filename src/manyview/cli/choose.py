@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from manyview import choose_n_clusters
+from manyview import MMC, choose_n_clusters
 from manyview.cli.console import new_console
 from manyview.cli.outputs import (
     check_targets,
@@ -33,13 +33,14 @@ def choose_for_file(
     force: bool,
     quiet: bool,
     reading: Mapping[str, Any] | None = None,
+    normalize: Any = "auto",
     **options: Any,
 ) -> None:
     """Compare the numbers of clusters from `first` to `last` of a file or data set.
 
     By default `last` is 12, or a quarter of the samples if that is less. `reading` holds options of
-    :func:`manyview.datasets.read_views`, `options` are parameters of
-    :func:`manyview.choose_n_clusters`.
+    :func:`manyview.datasets.read_views`, `normalize` is the scaling of the views as in
+    :class:`manyview.MMC`, and `options` are parameters of :func:`manyview.choose_n_clusters`.
     """
     if last is not None and first > last:
         raise ValueError(f"--from {first} is more than --to {last}")
@@ -54,7 +55,10 @@ def choose_for_file(
         n_samples = min(dataset.views.n_samples, options["max_samples"])
         last = max(first, min(12, n_samples // 4))
     numbers = range(first, last + 1)
-    choice = choose_n_clusters(dataset.views, numbers, verbose=0 if quiet else 1, **options)
+    estimator = MMC(first, normalize=normalize)
+    choice = choose_n_clusters(
+        dataset.views, numbers, estimator=estimator, verbose=0 if quiet else 1, **options
+    )
     written: dict[str, Path | None] = {"figure": None}
     if plot is not None:
         # not by pyplot, which would keep the figure

@@ -1,7 +1,7 @@
 """Choice of the scaling of each view.
 
 Samples of a view are compared by angle, after scaling them to unit length, or by distance, after
-standardising the features. Counts are brought to the same sum of each row, and the logarithms are
+standardising the features. Counts are divided by the mean of their row, and the logarithms are
 compared by angle. Pixels want the angle of what is given; measurements in different units want the
 distance. Where a choice is left, all views are compared by angle first, then all by distance, then
 each view in the other way than the rest; a change is kept if clusters are then clearly clearer

@@ -126,7 +126,7 @@ class MMC(ClassNamePrefixFeaturesOutMixin, TransformerMixin, MultiViewClusterer)
     normalize : {"auto", "rows", "columns", "log"} or None, or list or dict of them, default="auto"
         Scale the samples of each view to unit length, or standardise its features. With None the
         views are used as they are, and rows should have a length of about 1, the size of the
-        appended constant. ``"log"`` is for counts: rows are brought to a sum of 10,000, every x
+        appended constant. ``"log"`` is for counts: rows are divided by their mean, every x
         becomes log(1 + x), and these rows have unit length. ``"auto"`` uses logarithms of counts
         and unit rows of other views, or standardises dense views that are not mostly zeros if
         clusters of up to 500 samples are then clearer. Standardised views are

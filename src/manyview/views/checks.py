@@ -81,8 +81,9 @@ def check_rows(views: Views) -> None:
         if array.shape[0] != first:
             raise ValueError(
                 f"view {name!r} has {array.shape[0]} rows, view {views.names[0]!r} has {first}; "
-                "all views must have the same samples. To split samples, as with train_test_split, "
-                "split as_views(...) of all views"
+                "all views must have the same samples. as_views(..., join='outer') joins data "
+                "frames by their index. To split samples, as with train_test_split, split "
+                "as_views(...) of all views"
             )
     if first == 0:
         raise ValueError(f"view {views.names[0]!r} has no rows; expected at least one sample")

@@ -15,9 +15,6 @@ from manyview.views.container import Array, Views
 
 __all__ = ["are_counts", "with_logs"]
 
-PER_ROW = 10_000.0
-"""Sum of a row before logarithms are taken, as is usual for single cells."""
-
 _FEWEST_FEATURES = 10  # narrower tables of whole numbers are measurements
 _LEAST_VARIATION = 0.15  # of the sums of rows, relative to their mean; histograms have less
 _LEAST_SKEW = 0.75  # deviation of entries above 0, relative to their mean; pixels have about .5
@@ -54,7 +51,7 @@ def are_counts(x: Any) -> bool:
 def with_logs(views: Views, normalize: Sequence[str | None]) -> tuple[Views, list[str | None]]:
     """Return views with the logarithms of those scaled by "log", and the scaling that is left.
 
-    Each row of counts is brought to the same sum s, and every x becomes log(1 + x). The others are
+    Each row of counts is divided by its mean, and every x becomes log(1 + x). The others are
     not copied. Rows that lack the view may become anything finite.
     """
     if "log" not in normalize:
@@ -70,12 +67,12 @@ def _logs(x: Array, dtype: np.dtype[Any]) -> Array:
     if place == "dask":
         # a row may be divided among chunks of columns
         each = x.map_blocks(_sums, chunks=(x.chunks[0], (1,) * x.numblocks[1]), dtype=np.float64)
-        total = each.sum(axis=1, keepdims=True)
+        means = each.sum(axis=1, keepdims=True) / x.shape[1]
         meta = x._meta.astype(dtype)
-        return x.map_blocks(_logs_of_chunk, total, dtype, dtype=dtype, meta=meta)
+        return x.map_blocks(_logs_of_chunk, means, dtype, dtype=dtype, meta=meta)
     if place == "torch" and not is_dense_tensor(x):
         return _logs_of_sparse_tensor(x, dtype)
-    return _logs_of_chunk(x, _sums(x), dtype)
+    return _logs_of_chunk(x, _sums(x) / x.shape[1], dtype)
 
 
 def _sums(x: Array) -> Array:
@@ -86,16 +83,16 @@ def _sums(x: Array) -> Array:
     return xp.sum(x, axis=1, dtype=xp.float64, keepdims=True)
 
 
-def _logs_of_chunk(x: Array, sums: Array, dtype: np.dtype[Any]) -> Array:
+def _logs_of_chunk(x: Array, means: Array, dtype: np.dtype[Any]) -> Array:
     if sp.issparse(x):
         x = x.astype(dtype, copy=False)
-        factor = np.repeat(_factor(sums)[:, 0], np.diff(x.indptr)).astype(dtype)
+        factor = np.repeat(_factor(means)[:, 0], np.diff(x.indptr)).astype(dtype)
         logs = np.log1p(np.maximum(x.data, 0) * factor)
         return sp.csr_array((logs, x.indices, x.indptr), shape=x.shape)
     xp = array_namespace(x)
     wanted = getattr(xp, dtype.name)
     x = xp.clip(xp.astype(x, wanted, copy=False), min=0.0)
-    return xp.log1p(x * xp.astype(_factor(sums), wanted))
+    return xp.log1p(x * xp.astype(_factor(means), wanted))
 
 
 def _logs_of_sparse_tensor(x: Any, dtype: np.dtype[Any]) -> Any:
@@ -104,14 +101,15 @@ def _logs_of_sparse_tensor(x: Any, dtype: np.dtype[Any]) -> Any:
     pointers, values = x.crow_indices(), x.values().to(getattr(torch, dtype.name))
     row = torch.repeat_interleave(torch.arange(x.shape[0], device=x.device), pointers.diff())
     sums = torch.zeros(x.shape[0], dtype=torch.float64, device=x.device)
-    factor = _factor(sums.index_add_(0, row, values.to(torch.float64))).to(values.dtype)
+    sums.index_add_(0, row, values.to(torch.float64))
+    factor = _factor(sums / x.shape[1]).to(values.dtype)
     logs = torch.log1p(values.clamp(min=0.0) * factor[row])
     return torch.sparse_csr_tensor(
         pointers, x.col_indices(), logs, size=x.shape, check_invariants=False
     )
 
 
-def _factor(sums: Array) -> Array:
+def _factor(means: Array) -> Array:
     """Return what rows are multiplied by; 1 where they hold nothing."""
-    xp = array_namespace(sums)
-    return xp.where(sums > 0, PER_ROW / xp.where(sums > 0, sums, 1.0), 1.0)
+    xp = array_namespace(means)
+    return xp.where(means > 0, 1.0 / xp.where(means > 0, means, 1.0), 1.0)
