@@ -350,15 +350,11 @@ class TestNewSamples:
 
 @places
 class TestInput:
-    @pytest.mark.parametrize("value", [np.nan, -np.inf])
-    def test_what_is_not_finite_is_rejected(self, place, value):
+    def test_infinity_is_rejected(self, place):
         views, _ = made()
-        views[1][3, 2] = value
-        if place != "dask" and np.isnan(value):
-            pytest.skip("unknown cells are supported")
+        views[1][3, 2] = -np.inf
         where = "" if place == "dask" else " at row 3, column 2"
-        holds = rf"view 'view1' holds (NaN|infinity|-infinity){where}; expected finite"
-        with pytest.raises(ValueError, match=holds):
+        with pytest.raises(ValueError, match=f"view 'view1' holds -infinity{where}; expected"):
             MMC(3).fit(brought(views, place))
 
     def test_rows_must_agree(self, place):
